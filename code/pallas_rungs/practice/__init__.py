@@ -1,0 +1,1 @@
+"""Exercises: each has a starter, a check, a solution that passes and slips that do not."""
