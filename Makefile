@@ -1,0 +1,49 @@
+# Two commands: `make book` builds the site into _build/html, `make test` runs every test.
+# Each makes the environment it needs in .venv first; nothing has to be activated.
+#
+#   make test ONLY=tests/unit        only those tests, in the order given
+#   make book PYTHON=/path/to/python  the Python that a new .venv is made from
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help setup book test bench serve clean pins newest-libtpu
+
+PORT ?= 8000
+# Cheap tests first: what fails, fails early.
+ONLY ?= tests/unit tests/ladder tests/bugs tests/exhibits tests/book tests/browser
+
+# No chapter or test needs an accelerator; without this line JAX looks for one.
+export JAX_PLATFORMS ?= cpu
+# A Python of another project's settings must not reach the kernels of the notebooks.
+unexport PYTHONPATH PYTHONHOME
+
+help:
+	@echo "make book    build the site into _build/html"
+	@echo "make test    run every test, the book build among them"
+	@echo "make serve   build the site and show it at http://127.0.0.1:$(PORT)/"
+	@echo "make bench   measure the build, the compiler worker and the pages (records/bench.json)"
+	@echo "make pins    recompile requirements.txt from requirements.in"
+	@echo "make clean   remove what was built; .venv stays"
+
+setup:
+	@.venv/bin/python tools/set_up.py --check 2>/dev/null || { \
+	  python=$$(sh tools/find_python.sh) && "$$python" tools/set_up.py; }
+
+book: setup
+	@.venv/bin/python tools/build_book.py
+
+test: setup
+	@.venv/bin/python tools/run_tests.py $(ONLY)
+
+bench: setup
+	@.venv/bin/python -m bench
+
+serve: book
+	@echo "the site is at http://127.0.0.1:$(PORT)/ (Ctrl-C ends)"
+	@.venv/bin/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+pins: setup
+	@.venv/bin/python tools/compile_pins.py
+
+clean:
+	rm -rf _build exhibits/dist
