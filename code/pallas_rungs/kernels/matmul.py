@@ -1,0 +1,111 @@
+"""Tiled matrix product that sums over blocks of K in the output block."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+from pallas_rungs.kernels.case import Case
+from pallas_rungs.kernels.checks import (
+    LANES,
+    SUBLANES,
+    block_size,
+    check_block,
+    check_blocks_divide,
+    check_inner_axes,
+    check_matrix,
+)
+
+CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
+
+
+def matmul_kernel(x_ref: jax.Ref, y_ref: jax.Ref, o_ref: jax.Ref) -> None:
+    """Add the product of a (bm, bk) and a (bk, bn) block to the (bm, bn) output block."""
+
+    # The output block starts out with whatever was in that memory: its first visit clears it.
+    @pl.when(pl.program_id(2) == 0)
+    def _() -> None:
+        o_ref[...] = jnp.zeros_like(o_ref)
+
+    o_ref[...] += jnp.dot(x_ref[...], y_ref[...], preferred_element_type=jnp.float32)
+
+
+def matmul(
+    x: jax.Array,
+    y: jax.Array,
+    *,
+    block: tuple[int, int, int] = (512, 512, 512),
+    interpret: Any = False,
+) -> jax.Array:
+    """Multiply two matrices, block by block in M, N and K.
+
+    Args:
+        x: (M, K), float32 or bfloat16.
+        y: (K, N), the same dtype as x.
+        block: (bm, bk, bn). A block that is longer than an axis is cut down to it. The last block
+            of M and of N may be partial; bk must divide K, since what lies past the end of K is
+            not zero and would be summed.
+        interpret: Passed on to ``pl.pallas_call``.
+
+    Returns:
+        x @ y, (M, N), float32.
+
+    Raises:
+        ValueError: The arrays are no matrices of those dtypes, x @ y is not defined, a block
+            size is neither the whole axis nor a multiple of 8 (bm) or 128 (bk, bn), or bk does
+            not divide K.
+    """
+    M, K = check_matrix("x", x, ("float32", "bfloat16"))
+    _, N = check_matrix("y", y, ("float32", "bfloat16"))
+    check_inner_axes(x, y)
+    check_block("block", block, ("bm", "bk", "bn"))
+    bm = block_size("bm", block[0], M, SUBLANES)
+    bk = block_size("bk", block[1], K, LANES)
+    bn = block_size("bn", block[2], N, LANES)
+    check_blocks_divide("bk", bk, "K", K)
+
+    return pl.pallas_call(
+        matmul_kernel,
+        # The last axis runs fastest: all blocks of K visit an output block before the next one.
+        grid=(pl.cdiv(M, bm), pl.cdiv(N, bn), K // bk),
+        in_specs=[
+            pl.BlockSpec((bm, bk), lambda i, j, k: (i, k)),
+            pl.BlockSpec((bk, bn), lambda i, j, k: (k, j)),
+        ],
+        out_specs=pl.BlockSpec((bm, bn), lambda i, j, k: (i, j)),  # the same block for every k
+        out_shape=jax.ShapeDtypeStruct((M, N), jnp.float32),
+        compiler_params=pltpu.CompilerParams(
+            # Output blocks do not depend on each other; the steps of one sum do.
+            dimension_semantics=("parallel", "parallel", "arbitrary"),
+        ),
+        interpret=interpret,
+    )(x, y)
+
+
+def matmul_reference(x: jax.Array, y: jax.Array) -> np.ndarray:
+    """Return x @ y in float64."""
+    return np.asarray(x, np.float64) @ np.asarray(y, np.float64)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return inputs: blocks that fill the product and blocks that do not, each dtype."""
+    rng = np.random.default_rng(0)
+
+    def operands(M: int, K: int, N: int, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
+        x, y = rng.standard_normal((M, K)), rng.standard_normal((K, N))
+        return x.astype(dtype), y.astype(dtype)
+
+    # Sums of K products of size about 1 end near sqrt(K), with errors near K * 2**-24.
+    summed = {"rtol": 1e-5, "atol": 1e-4}
+    return (
+        Case("two blocks of K", operands(512, 1024, 512), **summed),
+        Case("last blocks of M and N partial", operands(520, 1024, 640), **summed),
+        Case("one element", operands(1, 1, 1), **summed),
+        Case("one row", operands(1, 1024, 384), **summed),
+        Case("one column", operands(264, 512, 1), **summed),
+        Case("one odd block of K", operands(256, 200, 256), **summed, note="bk is all of K"),
+        Case("bfloat16", operands(512, 1024, 512, jnp.bfloat16), **summed, note="float32 sums"),
+    )

@@ -1,0 +1,99 @@
+"""Matrix product without a split of K: rows of x times columns of y, one block per program."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+from pallas_rungs.kernels.case import Case
+from pallas_rungs.kernels.checks import (
+    LANES,
+    SUBLANES,
+    block_size,
+    check_block,
+    check_inner_axes,
+    check_matrix,
+)
+
+CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
+
+
+def matmul_rows_columns_kernel(x_ref: jax.Ref, y_ref: jax.Ref, o_ref: jax.Ref) -> None:
+    """Write bm whole rows of x times bn whole columns of y to the (bm, bn) output block."""
+    o_ref[...] = jnp.dot(x_ref[...], y_ref[...], preferred_element_type=jnp.float32)
+
+
+def matmul_rows_columns(
+    x: jax.Array,
+    y: jax.Array,
+    *,
+    block: tuple[int, int] = (256, 256),
+    interpret: Any = False,
+) -> jax.Array:
+    """Multiply two matrices; each program holds all of K.
+
+    Simple, and good while K is short: a program needs bm*K + K*bn elements of VMEM, which grow
+    with K until the compiler refuses. ``matmul`` splits K as well.
+
+    Args:
+        x: (M, K), float32 or bfloat16.
+        y: (K, N), the same dtype as x.
+        block: (bm, bn), the rows and columns of a block of the product. A block that is longer
+            than the array is cut down to it; the last block of an axis may be partial.
+        interpret: Passed on to ``pl.pallas_call``.
+
+    Returns:
+        x @ y, (M, N), float32.
+
+    Raises:
+        ValueError: The arrays are no matrices of those dtypes, x @ y is not defined, or bm or bn
+            is neither the whole axis nor a multiple of 8 (bm) or 128 (bn).
+    """
+    M, K = check_matrix("x", x, ("float32", "bfloat16"))
+    _, N = check_matrix("y", y, ("float32", "bfloat16"))
+    check_inner_axes(x, y)
+    check_block("block", block, ("bm", "bn"))
+    bm = block_size("bm", block[0], M, SUBLANES)
+    bn = block_size("bn", block[1], N, LANES)
+
+    return pl.pallas_call(
+        matmul_rows_columns_kernel,
+        grid=(pl.cdiv(M, bm), pl.cdiv(N, bn)),
+        in_specs=[
+            pl.BlockSpec((bm, K), lambda i, j: (i, 0)),  # bm rows, from end to end
+            pl.BlockSpec((K, bn), lambda i, j: (0, j)),  # bn columns, from top to bottom
+        ],
+        out_specs=pl.BlockSpec((bm, bn), lambda i, j: (i, j)),
+        out_shape=jax.ShapeDtypeStruct((M, N), jnp.float32),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "parallel")),
+        interpret=interpret,
+    )(x, y)
+
+
+def matmul_rows_columns_reference(x: jax.Array, y: jax.Array) -> np.ndarray:
+    """Return x @ y in float64."""
+    return np.asarray(x, np.float64) @ np.asarray(y, np.float64)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return inputs: blocks that fill the product and blocks that do not, each dtype."""
+    rng = np.random.default_rng(0)
+
+    def operands(M: int, K: int, N: int, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
+        x, y = rng.standard_normal((M, K)), rng.standard_normal((K, N))
+        return x.astype(dtype), y.astype(dtype)
+
+    # Sums of K products of size about 1 end near sqrt(K), with errors near K * 2**-24.
+    summed = {"rtol": 1e-5, "atol": 1e-4}
+    return (
+        Case("blocks fill the product", operands(512, 256, 512), **summed),
+        Case("last blocks partial", operands(300, 200, 400), **summed),
+        Case("one element", operands(1, 1, 1), **summed),
+        Case("one row", operands(1, 256, 384), **summed),
+        Case("one column", operands(264, 256, 1), **summed),
+        Case("K is one", operands(256, 1, 256), **summed, note="an outer product"),
+        Case("bfloat16", operands(256, 384, 256, jnp.bfloat16), **summed, note="float32 sums"),
+    )
