@@ -1,0 +1,129 @@
+"""The process in which libtpu compiles. Its environment is set by `libtpu.py` before it starts."""
+
+from __future__ import annotations
+
+import faulthandler
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pallas_rungs.compilers.wire import read_frame, write_frame
+
+
+def main(request_fd: int, reply_fd: int) -> None:
+    """Import jax and libtpu, say so, then compile what comes until the end of the stream."""
+    faulthandler.disable()  # an abort of the compiler says what was wrong; Python's stack adds none
+    import jax
+    import jaxlib
+    import libtpu
+
+    ready = {
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "libtpu": getattr(libtpu, "__version__", ""),
+    }
+    write_frame(reply_fd, ready)
+    while (frame := read_frame(request_fd)) is not None:
+        header, blob = frame
+        write_frame(reply_fd, compile_program(header, blob))
+
+
+def compile_program(request: dict[str, Any], serialized: bytes) -> dict[str, Any]:
+    """Compile one exported program.
+
+    Args:
+      request: `topologies`, a list of [devices, name] from small to large.
+      serialized: what `jax.export.Exported.serialize` gave, for the platform `tpu`.
+
+    Returns:
+      JSON data: `kind` ("compiled", "refused" or "unavailable"), `error_type`, `message`, `stage`,
+      `seconds`, `peak_memory_bytes` of this process so far, `analysis`.
+    """
+    start = time.monotonic()
+    answer: dict[str, Any] = {"kind": "compiled", "error_type": "", "message": "", "analysis": {}}
+    stage = "reading the exported program"
+    try:
+        from jax import export
+
+        exported = export.deserialize(bytearray(serialized))
+        stage = "making the topology"
+        devices = _devices(request["topologies"], exported.nr_devices)
+        stage = "lowering"
+        lowered = _lower(exported, devices)
+        stage = "compiling"
+        compiled = lowered.compile()
+        seconds = time.monotonic() - start
+    except Exception as error:
+        answer["kind"] = "unavailable" if stage == "making the topology" else "refused"
+        answer["error_type"] = type(error).__name__
+        answer["message"] = str(error)
+        seconds = time.monotonic() - start
+    else:
+        answer["analysis"] = _analysis(compiled, devices)
+    answer["stage"] = stage
+    answer["seconds"] = seconds
+    answer["peak_memory_bytes"] = _peak_memory()
+    return answer
+
+
+def _devices(topologies: list[tuple[int, str]], wanted: int) -> list[Any]:
+    from jax.experimental import topologies as jax_topologies
+
+    fitting = [name for size, name in topologies if size >= wanted]
+    if not fitting:
+        raise ValueError(f"the program wants {wanted} devices; the topologies known: {topologies}")
+    topology = jax_topologies.get_topology_desc(topology_name=fitting[0], platform="tpu")
+    return list(topology.devices[:wanted])
+
+
+def _lower(exported: Any, devices: list[Any]) -> Any:
+    import jax
+    import numpy as np
+
+    if exported.nr_devices == 1:
+        shardings: Any = [jax.sharding.SingleDeviceSharding(devices[0])] * len(exported.in_avals)
+    else:
+        mesh = jax.sharding.Mesh(np.asarray(devices), ("devices",))
+        whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        shardings = [given or whole for given in exported.in_shardings_jax(mesh)]
+    leaves = [
+        jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
+        for aval, sharding in zip(exported.in_avals, shardings, strict=True)
+    ]
+    args, kwargs = jax.tree.unflatten(exported.in_tree, leaves)
+    return jax.jit(exported.call).trace(*args, **kwargs).lower()
+
+
+def _analysis(compiled: Any, devices: list[Any]) -> dict[str, Any]:
+    analysis: dict[str, Any] = {
+        "device_kind": devices[0].device_kind,
+        "devices": len(devices),
+        "tpu_custom_calls": compiled.as_text().count('custom_call_target="tpu_custom_call"'),
+    }
+    memory = _asked(compiled.memory_analysis)
+    if memory is not None:
+        analysis["memory"] = {
+            name: int(getattr(memory, name))
+            for name in dir(memory)
+            if name.endswith("_in_bytes") and not name.startswith("host_")
+        }
+    cost = _asked(compiled.cost_analysis)
+    if cost:
+        analysis["cost"] = {name: float(value) for name, value in cost.items() if "{" not in name}
+    return analysis
+
+
+def _asked(analysis: Callable[[], Any]) -> Any:
+    """What an analysis says, or None where this compiler does not offer it."""
+    try:
+        return analysis()
+    except Exception as error:
+        print(f"{analysis.__name__}: {type(error).__name__}: {error}", file=sys.stderr)
+        return None
+
+
+def _peak_memory() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
