@@ -38,7 +38,8 @@ def excerpt_html(drawn: Excerpt, ident: str | None = None, caption_html: str | N
     first, last = drawn.span.first, drawn.span.last
     where = f"line {first}" if first == last else f"lines {first}–{last}"
     label = f"{drawn.symbol} in {drawn.origin.relative}, {where}"
-    parts = [f'<figure class="pr-excerpt" id="{ident}">']
+    css = "pr-excerpt pr-excerpt-noted" if drawn.notes else "pr-excerpt"
+    parts = [f'<figure class="{css}" id="{ident}">']
     if caption:
         parts.append(f'<figcaption class="pr-excerpt-caption">{caption}</figcaption>')
     parts.append(
@@ -83,7 +84,8 @@ def _code_html(drawn: Excerpt, ident: str) -> str:
         css = "pr-line pr-line-noted" if number in marks else "pr-line"
         rows.append(
             f'<span class="{css}" data-line="{number}">'
-            f'<span class="linenos pr-lineno">{number:>{width}}</span>{html}{links}\n</span>'
+            f'<span class="linenos pr-gutter"><span class="pr-lineno">{number:>{width}}</span>'
+            f"{links}</span>{html}\n</span>"
         )
     return "".join(rows)
 
@@ -91,7 +93,7 @@ def _code_html(drawn: Excerpt, ident: str) -> str:
 def _mark_html(placed: PlacedNote, ident: str) -> str:
     n, kind = placed.number, placed.note.kind
     return (
-        f'<a class="linenos pr-mark pr-mark-{kind}" id="{ident}-m{n}" href="#{ident}-n{n}" '
+        f'<a class="pr-mark pr-mark-{kind}" id="{ident}-m{n}" href="#{ident}-n{n}" '
         f'aria-label="note {n}, {kind}">{n}</a>'
     )
 
