@@ -1,0 +1,164 @@
+"""What a program's kernels use: the facts that decide whom a failure is to be blamed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from pallas_rungs.ladder import swap
+
+MOVES_DATA = frozenset(
+    """get swap load masked_load masked_swap addupdate slice dynamic_slice dynamic_update_slice
+    squeeze reshape transpose broadcast_in_dim concatenate gather rev copy copy_p select_n pad
+    device_put stop_gradient optimization_barrier jit pjit closed_call core_call remat checkpoint
+    custom_jvp_call custom_vjp_call cond while scan run_scoped run_state pallas_call mpmd_map
+    core_map shard_map dma_start dma_wait ref_new ref_get empty iota full""".split()
+)
+"""Primitives that round nothing: their output's type says nothing about precision."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """What the kernels of a program use.
+
+    Attributes:
+      primitives: names of every primitive in the program, kernel bodies included.
+      parallel_axes: some kernel marks a grid axis as parallel.
+      remote_copies: some kernel copies to another device.
+      random_bits: some kernel uses the chip's random number generator.
+      element_padding: some block has an Element dimension padded at its low end.
+      four_bit: some array holds 4-bit (or narrower) values.
+      sparse_core: some kernel runs on the SparseCore.
+      reshaped_refs: some ref is reshaped or bitcast before it is read or written.
+      dynamic_copies: some asynchronous copy has a size known only at run time.
+      barrier_semaphore: some kernel takes the barrier semaphore.
+      gpu: some kernel carries GPU compiler parameters.
+      rounds_to: the narrowest float type that any computation in the program rounds to.
+    """
+
+    primitives: frozenset[str] = frozenset()
+    parallel_axes: bool = False
+    remote_copies: bool = False
+    random_bits: bool = False
+    element_padding: bool = False
+    four_bit: bool = False
+    sparse_core: bool = False
+    reshaped_refs: bool = False
+    dynamic_copies: bool = False
+    barrier_semaphore: bool = False
+    gpu: bool = False
+    rounds_to: np.dtype[Any] | None = None
+
+    @classmethod
+    def of(cls, jaxpr: Any, kernels: list[Any]) -> Features:
+        """Read the features off a traced program and its kernel equations."""
+        every = list(swap.equations(jaxpr))
+        primitives = frozenset(eqn.primitive.name for eqn in every)
+        return cls(
+            primitives=primitives,
+            parallel_axes=any(_parallel(eqn) for eqn in kernels),
+            remote_copies=any(
+                eqn.primitive.name == "dma_start" and _is_remote(eqn) for eqn in every
+            ),
+            random_bits=bool(primitives & {"prng_seed", "prng_random_bits"}),
+            element_padding=any(_pads_low(eqn) for eqn in kernels),
+            four_bit=any(_is_four_bit(v.aval) for eqn in every for v in (*eqn.invars, *eqn.outvars)),
+            sparse_core=any(_on_sparse_core(eqn) for eqn in kernels),
+            reshaped_refs=any(_reshapes_a_ref(eqn) for eqn in every),
+            dynamic_copies=any(
+                eqn.primitive.name == "dma_start" and _has_dynamic_size(eqn) for eqn in every
+            ),
+            barrier_semaphore="get_barrier_semaphore" in primitives,
+            gpu=any(_for_gpu(eqn) for eqn in kernels),
+            rounds_to=_narrowest(every),
+        )
+
+
+def _parallel(kernel: Any) -> bool:
+    params = kernel.params.get("compiler_params")
+    semantics = getattr(params, "dimension_semantics", None) or ()
+    return any("parallel" in str(s).lower() for s in semantics)
+
+
+def _for_gpu(kernel: Any) -> bool:
+    module = type(kernel.params.get("compiler_params")).__module__
+    meshes = kernel.params.get("meshes") or (kernel.params.get("mesh"),)
+    modules = [module, *(type(mesh).__module__ for mesh in meshes)]
+    return any(".mosaic_gpu" in m or ".triton" in m for m in modules)
+
+
+def _on_sparse_core(kernel: Any) -> bool:
+    meshes = kernel.params.get("meshes") or (kernel.params.get("mesh"),)
+    params = kernel.params.get("compiler_params")
+    kinds = [str(getattr(mesh, "core_type", "")) for mesh in meshes]
+    kinds.append(str(getattr(params, "kernel_type", "")))
+    names = " ".join(kinds + [type(mesh).__name__ for mesh in meshes]).lower()
+    return "subcore" in names or "sparse" in names or "sc_" in names
+
+
+def _pads_low(kernel: Any) -> bool:
+    grid_mapping = kernel.params.get("grid_mapping")
+    for mapping in getattr(grid_mapping, "block_mappings", ()):
+        for dim in mapping.block_shape or ():
+            padding = getattr(dim, "padding", None)
+            if padding and int(padding[0]) > 0:
+                return True
+    return False
+
+
+def _is_four_bit(aval: Any) -> bool:
+    inner = getattr(aval, "inner_aval", aval)
+    dtype = getattr(inner, "dtype", None)
+    try:
+        return dtype is not None and jnp.iinfo(dtype).bits <= 4
+    except (TypeError, ValueError):
+        return "float4" in str(dtype)
+
+
+def _trees(eqn: Any) -> str:
+    return " ".join(str(eqn.params[k]) for k in ("tree", "args_tree", "transforms_tree") if k in eqn.params)
+
+
+def _reshapes_a_ref(eqn: Any) -> bool:
+    text = _trees(eqn)
+    return any(word in text for word in ("Reshape", "Bitcast", "RefReshaper", "RefBitcaster"))
+
+
+def _is_remote(eqn: Any) -> bool:
+    tree = eqn.params.get("tree")
+    if tree is None:
+        return False
+    import jax
+
+    fields = jax.tree.unflatten(tree, list(eqn.invars))
+    items = fields if isinstance(fields, tuple | list) else ()
+    return len(items) > 0 and bool(jax.tree.leaves(items[-1]))
+
+
+def _has_dynamic_size(eqn: Any) -> bool:
+    tree = eqn.params.get("tree")
+    if tree is None:
+        return False
+    import jax
+    from jax._src.state import indexing
+
+    fields = jax.tree.unflatten(tree, list(eqn.invars))
+    slices = jax.tree.leaves(fields, is_leaf=lambda x: isinstance(x, indexing.Slice))
+    return any(isinstance(s, indexing.Slice) and s.is_dynamic_size for s in slices)
+
+
+def _narrowest(equations: list[Any]) -> np.dtype[Any] | None:
+    narrowest: np.dtype[Any] | None = None
+    for eqn in equations:
+        if eqn.primitive.name in MOVES_DATA:
+            continue
+        for var in eqn.outvars:
+            dtype = getattr(var.aval, "dtype", None)
+            if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
+                continue
+            if narrowest is None or jnp.finfo(dtype).eps > jnp.finfo(narrowest).eps:
+                narrowest = np.dtype(dtype)
+    return narrowest

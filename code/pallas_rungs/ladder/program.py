@@ -1,0 +1,141 @@
+"""A problem as a traced program: arguments flattened, kernels counted, ready for any interpreter."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import jaxpr_as_fun
+
+from pallas_rungs.ladder import swap
+from pallas_rungs.ladder.features import Features
+
+
+def is_traced(leaf: Any) -> bool:
+    """True for arguments that are traced: arrays of NumPy or jax, and NumPy scalars.
+
+    Python numbers stay as they are: a function sees the value that its caller would pass, and may
+    use it as a block size or a flag.
+    """
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+
+
+@dataclass(frozen=True)
+class FlatCall:
+    """A call with its arrays taken out.
+
+    Attributes:
+      function: the user's function.
+      arrays: the traced leaves of the arguments, in order.
+      static: how many leaves are closed over instead.
+    """
+
+    function: Callable[..., Any]
+    leaves: tuple[Any, ...]
+    tree: Any
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], args: Sequence[Any]) -> FlatCall:
+        """Flatten `args`; objects that jax cannot flatten stay whole and are closed over."""
+        leaves, tree = jax.tree.flatten(tuple(args))
+        return cls(function, tuple(leaves), tree)
+
+    @cached_property
+    def arrays(self) -> list[Any]:
+        """The traced leaves."""
+        return [leaf for leaf in self.leaves if is_traced(leaf)]
+
+    @property
+    def static(self) -> int:
+        """How many leaves are closed over."""
+        return len(self.leaves) - len(self.arrays)
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Call the function with `arrays` in the places of the traced leaves."""
+        remaining = iter(arrays)
+        leaves = [next(remaining) if is_traced(leaf) else leaf for leaf in self.leaves]
+        return self.function(*jax.tree.unflatten(self.tree, leaves))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A traced program.
+
+    Attributes:
+      jaxpr: the closed jaxpr, as the user wrote it.
+      arrays: its inputs.
+      out_tree: structure of its result.
+      static: how many argument leaves were closed over.
+    """
+
+    jaxpr: Any
+    arrays: tuple[Any, ...]
+    out_tree: Any
+    static: int = 0
+
+    @cached_property
+    def kernels(self) -> list[Any]:
+        """The equations that launch a kernel."""
+        return swap.kernels(self.jaxpr)
+
+    @cached_property
+    def interpreters(self) -> tuple[str, ...]:
+        """The interpreters that the kernels asked for themselves, without repetition."""
+        names = [swap.interpreter_name(eqn.params["interpret"]) for eqn in self.kernels]
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def features(self) -> Features:
+        """What the kernels use, as far as tools have gaps there."""
+        return Features.of(self.jaxpr, self.kernels)
+
+    def overridden(self, interpret: Any) -> str:
+        """Say which interpreter of the kernel's own gives way to `interpret`; empty if none."""
+        wanted = swap.interpreter_name(interpret)
+        others = [name for name in self.interpreters if name not in (wanted, "compiled")]
+        return f"the kernel's own {', '.join(others)} was set aside" if others else ""
+
+    def as_function(self, interpret: Any) -> Callable[..., list[Any]]:
+        """Return a function of the flat arrays whose kernels use `interpret`."""
+        jaxpr = swap.with_interpreter(self.jaxpr, interpret)
+        if interpret is not False:
+            jaxpr = swap.on_tpu_branch(jaxpr, runs_on="cpu")
+        run: Callable[..., list[Any]] = jaxpr_as_fun(jaxpr)
+        return run
+
+    def run(self, interpret: Any) -> Any:
+        """Evaluate the program on this machine's CPU and return its result as NumPy arrays."""
+        flat = jax.jit(self.as_function(interpret))(*self.arrays)
+        jax.block_until_ready(flat)
+        return jax.tree.unflatten(self.out_tree, [np.asarray(leaf) for leaf in flat])
+
+
+def trace(function: Callable[..., Any], args: Sequence[Any]) -> Program:
+    """Trace `function(*args)` to a program.
+
+    Raises:
+      Exception: whatever the function raises while it is traced.
+    """
+    call = FlatCall.of(function, args)
+    jaxpr, shapes = jax.make_jaxpr(call, return_shape=True)(*call.arrays)
+    return Program(jaxpr, tuple(call.arrays), jax.tree.structure(shapes), call.static)
+
+
+def describe_arguments(args: Sequence[Any]) -> list[str]:
+    """Return the arguments as short strings, e.g. `["f32[8,128]", "3"]`."""
+    return [_describe(leaf) for leaf in jax.tree.leaves(tuple(args))]
+
+
+def _describe(leaf: Any) -> str:
+    if is_traced(leaf):
+        shape = ",".join(str(n) for n in np.shape(leaf))
+        return f"{np.dtype(leaf.dtype).name}[{shape}]"
+    if dataclasses.is_dataclass(leaf):
+        return type(leaf).__name__
+    text = repr(leaf)
+    return text if len(text) <= 40 else text[:37] + "..."
