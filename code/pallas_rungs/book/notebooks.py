@@ -1,0 +1,223 @@
+"""Chapters as notebooks: MyST text read into cells, drawn cells expanded, forgiveness refused."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from myst_nb.core.read import (
+    MystMetadataParsingError,
+    is_myst_markdown_notebook,
+    read_myst_markdown_notebook,
+)
+from nbformat import NotebookNode
+
+from pallas_rungs.book.faults import Fault
+from pallas_rungs.book.sources import (
+    Drawn,
+    DrawingError,
+    Line,
+    bound_names,
+    draw,
+    unmet_names,
+)
+
+EXPECTS_STDERR = "expects-stderr"
+"""The tag of a cell whose output to standard error belongs to the lesson."""
+
+FORGIVING_TAGS = {
+    "raises-exception": "it would pass when nothing is raised; use `with refuses(...)`",
+    "skip-execution": "a cell that is not executed proves nothing",
+}
+FORGIVING_KEYS = {
+    "mystnb": "it could switch execution off or forgive errors",
+    "execution": "it could forgive errors or skip the chapter",
+    "allow_errors": "it would forgive errors",
+    "execution_mode": "it could switch execution off",
+}
+_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}|:{3,})\s*\{code-cell\}")
+
+
+@dataclass(frozen=True)
+class CodeCell:
+    """One code cell of a chapter.
+
+    Attributes:
+        index: Its place among all cells of the notebook.
+        number: Its place among the code cells, from 1; the kernel's ``In[number]``.
+        fence: The line of the chapter, from 1, on which the cell opens.
+        lines: Where each line of the cell's source stands.
+        drawn: The symbols it draws.
+    """
+
+    index: int
+    number: int
+    fence: int
+    lines: tuple[Line, ...]
+    drawn: tuple[Drawn, ...] = ()
+
+
+@dataclass
+class Chapter:
+    """One chapter with code cells, read but not executed.
+
+    Attributes:
+        docname: Sphinx's name of it, such as ``book/start/blocks-and-grids``.
+        path: The file.
+        shown: The file's path relative to the book's folder.
+        notebook: The cells, drawn ones expanded, without outputs.
+        cells: The code cells, in order.
+        faults: What is wrong with it before anything is executed.
+    """
+
+    docname: str
+    path: Path
+    shown: str
+    notebook: NotebookNode
+    cells: list[CodeCell] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The front matter."""
+        return dict(self.notebook.metadata)
+
+    @property
+    def drawn_files(self) -> set[Path]:
+        """The files out of which cells are drawn."""
+        return {drawn.file for cell in self.cells for drawn in cell.drawn}
+
+    def source(self, cell: CodeCell) -> str:
+        """Return the source of a code cell, drawn text included."""
+        return str(self.notebook.cells[cell.index].source)
+
+
+def read_chapter(docname: str, path: Path, shown: str, sources: Path) -> Chapter | None:
+    """Read a chapter's text into a notebook.
+
+    Args:
+        docname: Sphinx's name of the page.
+        path: The ``.md`` file.
+        shown: Its path in messages.
+        sources: The folder to which ``:source:`` options are relative.
+
+    Returns:
+        The chapter, its faults listed; ``None`` for a page without code cells.
+    """
+    text = path.read_text("utf8")
+    lines = text.splitlines()
+    first = next((n for n, line in enumerate(lines, 1) if _FENCE.match(line)), None)
+    if first is None:
+        return None
+    empty = Chapter(docname, path, shown, NotebookNode(metadata=NotebookNode(), cells=[]))
+    if not is_myst_markdown_notebook(text):
+        empty.faults.append(
+            Fault(
+                f"{shown}:{first}",
+                "the page has code cells but is not a notebook, so nothing would be executed; "
+                "its front matter needs jupytext: text_representation: format_name: myst",
+            )
+        )
+        return empty
+    try:
+        notebook = read_myst_markdown_notebook(text, add_source_map=True, path=path)
+    except MystMetadataParsingError as error:
+        empty.faults.append(Fault(shown, str(error)))
+        return empty
+    chapter = Chapter(docname, path, shown, notebook)
+    _check_front_matter(chapter, lines)
+    _read_cells(chapter, lines, sources)
+    _check_names(chapter)
+    return chapter
+
+
+def _check_front_matter(chapter: Chapter, lines: list[str]) -> None:
+    for key, why in FORGIVING_KEYS.items():
+        if key in chapter.notebook.metadata:
+            number = next((n for n, s in enumerate(lines, 1) if s.startswith(f"{key}:")), 1)
+            place = f"{chapter.shown}:{number}"
+            chapter.faults.append(Fault(place, f"front matter may not hold {key!r}: {why}"))
+    if chapter.notebook.metadata.get("kernelspec", {}).get("name") != "python3":
+        chapter.faults.append(
+            Fault(f"{chapter.shown}:1", "the front matter's kernelspec must have name: python3")
+        )
+
+
+def _read_cells(chapter: Chapter, lines: list[str], sources: Path) -> None:
+    starts = chapter.notebook.metadata["source_map"]
+    number = 0
+    for index, cell in enumerate(chapter.notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        number += 1
+        fence = starts[index]
+        label = f"code cell {number}"
+        place = f"{chapter.shown}:{fence}"
+        for tag in cell.metadata.get("tags", []):
+            if tag in FORGIVING_TAGS:
+                cause = f"the tag {tag!r} is refused: {FORGIVING_TAGS[tag]}"
+                chapter.faults.append(Fault(place, cause, label))
+        if "load" in cell.metadata:
+            cause = "the option :load: is refused; draw code with :source:"
+            chapter.faults.append(Fault(place, cause, label))
+        body = _body_lines(chapter.path, lines, fence, str(cell.source))
+        drawn: tuple[Drawn, ...] = ()
+        if "source" in cell.metadata:
+            try:
+                drawn = tuple(draw(sources, str(cell.metadata["source"])))
+            except DrawingError as error:
+                chapter.faults.append(Fault(place, f"drawn cell: {error}", label))
+            text, above = _join(drawn, str(cell.source))
+            cell.source, body = text, (*above, *body)
+        chapter.cells.append(CodeCell(index, number, fence, body, drawn))
+
+
+def _body_lines(path: Path, lines: list[str], fence: int, body: str) -> tuple[Line, ...]:
+    """Find the chapter's lines that are a cell's body: those after the fence and its options."""
+    wanted = body.splitlines()
+    start = fence
+    while lines[start : start + len(wanted)] != wanted and start < len(lines):
+        start += 1
+    return tuple(Line(path, start + 1 + n) for n in range(len(wanted)))
+
+
+def _join(drawn: tuple[Drawn, ...], body: str) -> tuple[str, list[Line]]:
+    """Set drawn symbols, and then the body, below each other with two blank lines between."""
+    text = ""
+    above: list[Line] = []
+    for part in drawn:
+        gap = 2 if text else 0
+        text += "\n" * (gap + 1 if text else 0) + part.text
+        above += [part.lines[0]] * gap + list(part.lines)
+    if body.strip() and drawn:
+        text += "\n\n\n" + body
+        above += [drawn[-1].lines[-1]] * 2
+    return text or body, above
+
+
+def _check_names(chapter: Chapter) -> None:
+    """Find drawn symbols that use names of their file which the chapter does not define."""
+    defined: set[str] = set()
+    for cell in chapter.cells:
+        try:
+            tree = ast.parse(chapter.source(cell))
+        except SyntaxError:
+            continue  # a magic, or an error that execution will name
+        for node in tree.body:
+            defined |= bound_names(node)
+    if "*" in defined:
+        return
+    for cell in chapter.cells:
+        for drawn in cell.drawn:
+            unmet = sorted(unmet_names(drawn, defined))
+            if unmet:
+                cause = (
+                    f"drawn cell: {drawn.symbol} uses {', '.join(unmet)} of {drawn.shown}, "
+                    "which no cell of the chapter defines; import or draw it too "
+                    f"(:source: {drawn.shown}:imports, … draws the imports)"
+                )
+                place = f"{chapter.shown}:{cell.fence}"
+                chapter.faults.append(Fault(place, cause, f"code cell {cell.number}"))

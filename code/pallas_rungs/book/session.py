@@ -1,0 +1,173 @@
+"""One chapter in one kernel: started, run cell by cell, its failure described, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.utils import ensure_async
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_POSTMORTEM_SECONDS = 10
+
+
+class _OwnInterpreter(KernelSpecManager):
+    """Gives the interpreter that builds the book, whatever kernels the user has installed."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        argv = [
+            *(sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher"),
+            *("-f", "{connection_file}", "--log-level=40", "--HistoryManager.enabled=False"),
+        ]
+        return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a chapter stopped.
+
+    Attributes:
+        index: Index in the notebook of the cell that was running.
+        cause: One line: type and message.
+        frames: Frames of the traceback, outermost first; see `postmortem.describe`.
+        notes: The exception's notes, such as the claim that was being proved.
+        values: Values of the assertion that failed.
+    """
+
+    index: int
+    cause: str
+    frames: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+@dataclass
+class Session:
+    """One run of a notebook.
+
+    Args:
+        notebook: The cells; outputs are written into it.
+        environment: All variables of the kernel's process.
+        cell_seconds: The limit for one cell, in seconds.
+    """
+
+    notebook: NotebookNode
+    environment: Mapping[str, str]
+    cell_seconds: int
+    current: int = field(default=0, init=False)
+    seconds: float = field(default=0.0, init=False)
+
+    async def run(self) -> Failure | None:
+        """Execute all cells in an empty folder; return why it stopped, or ``None``."""
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="chapter-") as folder:
+            manager = AsyncKernelManager(
+                kernel_name="python3", kernel_spec_manager=_OwnInterpreter()
+            )
+            client = NotebookClient(
+                self.notebook,
+                km=manager,
+                timeout=self.cell_seconds,
+                record_timing=False,
+                on_cell_start=self._note_cell,
+                resources={"metadata": {"path": folder}},
+            )
+            environment = {**self.environment, "IPYTHONDIR": str(Path(folder) / ".ipython")}
+            try:
+                return await self._run(client, manager, environment)
+            finally:
+                self.seconds = time.monotonic() - start
+
+    def _note_cell(self, cell: NotebookNode, cell_index: int) -> None:
+        self.current = cell_index
+
+    async def _run(
+        self, client: NotebookClient, manager: AsyncKernelManager, environment: dict[str, str]
+    ) -> Failure | None:
+        failure: Failure | None = None
+        group = 0
+        async with client.async_setup_kernel(env=environment, cleanup_kc=False):
+            group = _process_group(manager)
+            try:
+                info = await client.kc.kernel_info(reply=True, timeout=60)
+                self.notebook.metadata["language_info"] = info["content"]["language_info"]
+                for index, cell in enumerate(self.notebook.cells):
+                    if cell.cell_type == "code":
+                        await client.async_execute_cell(cell, index)
+            except CellExecutionError as error:
+                failure = await self._describe(client, error)
+            except CellTimeoutError:
+                cause = f"the cell ran past its limit of {self.cell_seconds} s"
+                failure = Failure(self.current, cause)
+            except DeadKernelError:
+                failure = Failure(self.current, "the kernel died while this cell was running")
+            await _end(client, manager, graceful=failure is None)
+        _end_group(group)
+        return failure
+
+    async def _describe(self, client: NotebookClient, error: CellExecutionError) -> Failure:
+        """Ask the kernel, which still holds the error, for frames, notes and values."""
+        cause = f"{error.ename}: {_ANSI.sub('', error.evalue)}".strip().rstrip(":")
+        probe = (
+            "import importlib as _i; "
+            "print(_i.import_module('pallas_rungs.book.postmortem').describe())"
+        )
+        told: dict[str, Any] = {}
+
+        def listen(message: dict[str, Any]) -> None:
+            if message["msg_type"] == "stream":
+                with suppress(ValueError):
+                    told.update(json.loads(message["content"]["text"].splitlines()[0]))
+
+        with suppress(TimeoutError, RuntimeError, asyncio.TimeoutError):
+            await client.kc.execute_interactive(
+                probe,
+                store_history=False,
+                allow_stdin=False,
+                output_hook=listen,
+                timeout=_POSTMORTEM_SECONDS,
+            )
+        return Failure(
+            self.current,
+            cause,
+            frames=tuple(told.get("frames", ())),
+            notes=tuple(told.get("notes", ())),
+            values=tuple(told.get("values", ())),
+        )
+
+
+def _process_group(manager: AsyncKernelManager) -> int:
+    provisioner = manager.provisioner
+    return int(getattr(provisioner, "pgid", 0) or 0) if provisioner is not None else 0
+
+
+async def _end(client: NotebookClient, manager: AsyncKernelManager, *, graceful: bool) -> None:
+    with suppress(RuntimeError):  # no kernel is running: it died, which was noted
+        if await manager.is_alive():
+            await manager.shutdown_kernel(now=not graceful)
+    if client.kc is not None:
+        client.kc.stop_channels()
+    await ensure_async(manager.cleanup_resources())
+
+
+def _end_group(group: int) -> None:
+    """End processes that the chapter's cells left behind; the kernel led a group of its own."""
+    if group and group != os.getpgrp():
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,185 @@
+"""Claims and expected refusals: sentences that a chapter proves while it is executed.
+
+``with claim("…", rung="simulate"):`` stands around the assertions that prove a sentence;
+``with refuses(ValueError, match="…"):`` stands around code that must be refused. In a notebook
+each leaves one display output, with a machine-readable form that the book gathers. Outside
+IPython both are silent and only check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from html import escape
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+RUNGS: Final = ("source", "trace", "interpret", "simulate", "lower", "compile", "chip")
+"""The rungs a claim may name. ``source`` was read from the installed package; nothing ran."""
+
+MIME: Final = "application/vnd.pallas-rungs.claim+json"
+"""The MIME type of the machine-readable form of a claim or a refusal."""
+
+_open_rungs: list[str] = []
+
+
+def anchor(kind: Literal["claim", "refusal"], text: str) -> str:
+    """Return the HTML id of a claim or refusal: stable, and short enough for an address bar.
+
+    Args:
+        kind: What the text is; the id starts with it.
+        text: The sentence; only its letters and digits count.
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if len(slug) > 60 or not slug:
+        digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+        slug = f"{slug[:53].rsplit('-', 1)[0]}-{digest}".strip("-")
+    return f"{kind}-{slug}"
+
+
+def _checked_rung(rung: str) -> str:
+    if rung not in RUNGS:
+        raise ValueError(f"no rung is called {rung!r}; the rungs are {', '.join(RUNGS)}")
+    return rung
+
+
+def _prose(text: str) -> str:
+    """Escape a sentence for HTML; `backticks` become code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+
+
+def _badge(rung: str) -> str:
+    return f'<span class="pr-rung" data-rung="{rung}">{rung}</span>'
+
+
+def _show(record: dict[str, Any], html: str, plain: str) -> None:
+    """Display one output when a notebook is listening; do nothing otherwise."""
+    ipython = sys.modules.get("IPython")
+    if ipython is None or ipython.get_ipython() is None:
+        return
+    data = {MIME: record, "text/html": html, "text/plain": plain}
+    ipython.display.display(data, raw=True)
+
+
+class claim:  # noqa: N801 - reads as a statement: `with claim("…", rung="trace"):`
+    """A sentence that holds when the body runs to its end.
+
+    Args:
+        text: The sentence, as the page shows it; `backticks` mark code.
+        rung: The rung that proves it, one of `RUNGS`.
+
+    Raises:
+        ValueError: The sentence is empty, or no rung has that name.
+
+    An exception of the body passes through with a note that holds the sentence.
+    """
+
+    def __init__(self, text: str, *, rung: str) -> None:
+        self.text = " ".join(text.split())
+        if not self.text:
+            raise ValueError("a claim needs a sentence; its text is empty")
+        self.rung = _checked_rung(rung)
+
+    def __enter__(self) -> Self:
+        _open_rungs.append(self.rung)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _open_rungs.pop()
+        if error is not None:
+            error.add_note(f"while proving the claim: {self.text} (rung: {self.rung})")
+            return
+        name = anchor("claim", self.text)
+        html = (
+            f'<p class="pr-claim" id="{name}" data-rung="{self.rung}">'
+            f"{_badge(self.rung)} {_prose(self.text)}</p>"
+        )
+        record = {"kind": "claim", "text": self.text, "rung": self.rung, "anchor": name}
+        _show(record, html, f"[{self.rung}] {self.text}")
+
+
+class refuses:  # noqa: N801 - reads as a statement: `with refuses(ValueError, match="…"):`
+    """Code that must be refused with this type of error and this message.
+
+    Args:
+        expected: The exception type; a subclass will do.
+        match: A regular expression that the message must contain (`re.search`).
+        rung: The rung on which the refusal happens; the enclosing claim's when it is left out.
+
+    Attributes:
+        type: Name of the exception type that came, after the block.
+        message: Its whole message, after the block.
+
+    Raises:
+        AssertionError: Nothing was raised, another type was, or the message differs.
+    """
+
+    def __init__(self, expected: type[Exception], *, match: str, rung: str | None = None) -> None:
+        if not match:
+            raise ValueError("refuses needs match=, a part of the message that must come")
+        re.compile(match)
+        self.expected = expected
+        self.match = match
+        self.rung = "" if rung is None else _checked_rung(rung)
+        self.type = ""
+        self.message = ""
+
+    def __enter__(self) -> Self:
+        if not self.rung and _open_rungs:
+            self.rung = _open_rungs[-1]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        wanted = f"{self.expected.__name__} with a message like {self.match!r}"
+        if error is None:
+            raise AssertionError(f"expected {wanted}; nothing was raised")
+        if not isinstance(error, Exception):
+            return False
+        self.type = type(error).__name__
+        self.message = str(error)
+        if not isinstance(error, self.expected):
+            raise AssertionError(
+                f"expected {wanted}; {self.type} was raised instead: {self.first_line}"
+            ) from error
+        if not re.search(self.match, self.message):
+            raise AssertionError(
+                f"expected {wanted}; the message was another: {self.message!r}"
+            ) from error
+        self._emit()
+        return True
+
+    @property
+    def first_line(self) -> str:
+        """The first line of the message that holds something."""
+        return next((line.strip() for line in self.message.splitlines() if line.strip()), "")
+
+    def _emit(self) -> None:
+        text = f"{self.type}: {self.first_line}"
+        name = anchor("refusal", text)
+        badge = f" {_badge(self.rung)}" if self.rung else ""
+        html = (
+            f'<div class="pr-refusal" id="{name}" role="note">'
+            f'<p class="pr-refusal-title">Refused, as expected{badge} '
+            f"<code>{escape(self.type)}</code></p>"
+            f'<p class="pr-refusal-message"><code>{escape(self.first_line)}</code></p></div>'
+        )
+        record = {
+            "kind": "refusal",
+            "text": text,
+            "rung": self.rung,
+            "anchor": name,
+            "type": self.type,
+            "message": self.message,
+        }
+        _show(record, html, f"refused, as expected: {text}")
