@@ -1,0 +1,24 @@
+"""Tables of computed values."""
+
+import pytest
+
+from pallas_rungs.figures.tables import table
+
+
+def test_cells_are_escaped_and_backticks_become_code():
+    shown = table(["`a`"], [["x < y & `f(z)`"]])._repr_html_()
+    assert '<th scope="col"><code>a</code></th>' in shown
+    assert "<td>x &lt; y &amp; <code>f(z)</code></td>" in shown
+
+
+def test_the_plain_form_lines_up():
+    assert repr(table(["n", "square"], [(2, 4), (10, 100)])).splitlines() == [
+        "n   square",
+        "2   4",
+        "10  100",
+    ]
+
+
+def test_a_short_row_is_named():
+    with pytest.raises(ValueError, match="row 2 of the table has 1 cells and there are 2"):
+        table(["a", "b"], [(1, 2), (3,)])
