@@ -1,0 +1,41 @@
+"""A sound matrix product with blocks that do not fit into the chip's vector memory."""
+
+import jax
+import numpy as np
+
+from pallas_rungs.kernels.case import Case
+from pallas_rungs.kernels.matmul import matmul
+
+SYMPTOM = "RESOURCE_EXHAUSTED from the compiler, after every other rung has passed"
+RULE = "Each block that is streamed in takes its bytes twice; only the compiler adds them up."
+FIRST_CAUGHT = "compile"
+EXPECTED = {
+    "trace": "passed",
+    "interpret": "passed",
+    "simulate": "passed",
+    "lower": "passed",
+    "compile": "refused",
+}
+
+
+def broken(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Multiply (512, 4096) by (4096, 1024), float32, with all of K in a block: 25 MiB in use."""
+    return matmul(x, y, block=(256, 4096, 512))
+
+
+def fixed(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Multiply (512, 4096) by (4096, 1024), float32, with 512 of K in a block: 4 MiB in use."""
+    return matmul(x, y, block=(256, 512, 512))
+
+
+def reference(x: jax.Array, y: jax.Array) -> np.ndarray:
+    """Return x @ y in float64."""
+    return np.asarray(x, np.float64) @ np.asarray(y, np.float64)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return two matrices of small integers, whose product is exact in float32."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-4, 5, (512, 4096)).astype(np.float32)
+    y = rng.integers(-4, 5, (4096, 1024)).astype(np.float32)
+    return (Case("K of 4096", (x, y)),)
