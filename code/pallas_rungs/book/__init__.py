@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +11,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     "faults",
+    "theme",
     "execute",
     "captions",
     "gather",
@@ -24,23 +24,12 @@ PARTS = (
 )
 """The modules of this package with a ``setup``, in the order in which they are set up."""
 
-ASSETS = Path(__file__).parent / "assets"
-"""Style sheets and other web files; copied into the site's ``_static``."""
-
-
-def _add_assets(app: Sphinx) -> None:
-    app.config.html_static_path.append(str(ASSETS))
-    for sheet in sorted(ASSETS.glob("*.css")):
-        app.add_css_file(sheet.name)
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up all parts."""
     for part in PARTS:
         name = f"{__name__}.{part}"
         if find_spec(name) is not None:
             import_module(name).setup(app)
-    app.connect("builder-inited", _add_assets)
     return {
         "version": "1",
         "env_version": 1,

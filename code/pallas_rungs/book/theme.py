@@ -35,6 +35,7 @@ STOCK_ASSETS: dict[str, Callable[[str], bool]] = {
     "thebe": _NEVER,
     "sphinx-thebe": _NEVER,
     "sphinx-design.min": lambda body: 'class="sd-' in body,
+    "pr-excerpt.css": lambda body: "pr-excerpt" in body,
     "design-tabs.js": lambda body: "sd-tab-set" in body,
 }
 """Files that Sphinx and its extensions add to every page, and when a page may have them."""
