@@ -10,7 +10,7 @@ SHELL := /bin/sh
 
 PORT ?= 8000
 # Cheap tests first: what fails, fails early.
-ONLY ?= tests/unit tests/ladder tests/bugs tests/exhibits tests/book tests/browser
+ONLY ?= tests/unit tests/practice tests/ladder tests/bugs tests/exhibits tests/book tests/browser
 
 # No chapter or test needs an accelerator; without this line JAX looks for one.
 export JAX_PLATFORMS ?= cpu

@@ -1,4 +1,4 @@
-"""Finds the two programs that pip does not install: Node for the exhibits, Chromium to look at pages."""
+"""Finds the two programs that pip does not install: Node (exhibits) and Chromium (pages)."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def find_node() -> str | None:
 
 
 def find_chromium() -> str | None:
-    """Returns the path of a Chromium or Chrome, or None; $CHROMIUM, when set, is the only one tried."""
+    """Returns the path of a Chromium or Chrome, or None; $CHROMIUM, when set, is tried alone."""
     named = os.environ.get("CHROMIUM")
     if named:
         return shutil.which(named)

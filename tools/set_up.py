@@ -129,7 +129,7 @@ def install() -> None:
         print("uv did not manage; trying pip (slower)", flush=True)
         if run(*pip, "-r", REQUIREMENTS) != 0:
             sys.exit(
-                "error: the packages pinned in requirements.txt could not be installed (see above). "
+                "error: the pins of requirements.txt could not be installed (see above). "
                 "If the network failed, run the same command again; if a hash differs, do not "
                 "trust the download."
             )
@@ -160,7 +160,7 @@ def main() -> None:
         start = time.monotonic()
         version = ".".join(map(str, sys.version_info[:3]))
         print(
-            f"setting up .venv with Python {version}: about 500 MB to fetch once, then seconds",
+            f"setting up .venv with Python {version}: 1.6 GB of disk, a few minutes",
             flush=True,
         )
         fresh = not usable()

@@ -1,0 +1,56 @@
+"""What every test can use: the checkout, Node, Chromium; and the rule that CI skips nothing."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import programs  # noqa: E402
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI", "").lower() == "true"
+
+
+def found(program: str, path: str | None) -> str:
+    """Returns the path, or skips the test with the line that installs the program."""
+    if path is None:
+        message = f"no {program} found; to install it: {programs.install_line(program)}"
+        if in_ci():
+            pytest.fail(message, pytrace=False)
+        pytest.skip(message)
+    return path
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout's folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """The path of Node."""
+    return found("node", programs.find_node())
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of Chromium."""
+    return found("chromium", programs.find_chromium())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped and in_ci():
+        terminalreporter.write_line(f"error: CI skips nothing, yet {len(skipped)} were skipped")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if in_ci() and exitstatus == 0 and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,137 @@
+"""Says which symbols of the package the chapters draw, and which of those no test reaches.
+
+A chapter draws a symbol in a cell with an option line such as
+`:source: kernels/add.py:add_kernel, add`.
+"""
+
+import ast
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = "pallas_rungs"
+OPTION = re.compile(r"^:source:\s*(?P<targets>\S.*)$", re.M)
+
+
+class Symbol(NamedTuple):
+    """A function, class or constant at the top level of a module under code/pallas_rungs."""
+
+    module: str  # "kernels/add.py"
+    name: str
+
+    def __str__(self) -> str:
+        """Writes the symbol as a chapter does."""
+        return f"{self.module}:{self.name}"
+
+
+def drawn_by_chapters(root: Path) -> dict[Symbol, list[str]]:
+    """Maps each drawn symbol to the chapters that draw it, as `book/start/x.md:line`."""
+    drawn: dict[Symbol, list[str]] = {}
+    for chapter in sorted((root / "book").rglob("*.md")):
+        text = chapter.read_text("utf-8")
+        for option in OPTION.finditer(text):
+            line = text.count("\n", 0, option.start()) + 1
+            module = ""
+            for target in option["targets"].split(","):
+                before, colon, name = target.strip().rpartition(":")
+                module = before if colon else module
+                # `Class.method` is a part of Class.
+                symbol = Symbol(module, name.partition(".")[0])
+                drawn.setdefault(symbol, []).append(f"{chapter.relative_to(root)}:{line}")
+    return drawn
+
+
+def top_level(tree: ast.Module) -> dict[str, ast.stmt]:
+    """Maps the names that a module defines at its top level to their statements."""
+    found: dict[str, ast.stmt] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.Assign):
+            found |= {t.id: node for t in node.targets if isinstance(t, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = node
+    return found
+
+
+def kernel_symbols(root: Path) -> list[Symbol]:
+    """Lists the public functions of each kernel module: those that define `cases`."""
+    symbols = []
+    folder = root / "code" / PACKAGE / "kernels"
+    for path in sorted(folder.glob("*.py")):
+        names = top_level(ast.parse(path.read_text("utf-8")))
+        if "cases" not in names:
+            continue  # no kernel: what kernels are built from
+        symbols += [
+            Symbol(f"kernels/{path.name}", name)
+            for name, node in names.items()
+            if isinstance(node, ast.FunctionDef) and not name.startswith("_") and name != "cases"
+        ]
+    return symbols
+
+
+def undrawn(root: Path) -> list[Symbol]:
+    """Lists the symbols of kernels that no chapter draws."""
+    drawn = drawn_by_chapters(root)
+    return [symbol for symbol in kernel_symbols(root) if symbol not in drawn]
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Collects each name, attribute and text in a tree: all the ways to reach a symbol."""
+    names: set[str] = set()
+    for part in ast.walk(node):
+        match part:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                names.add(name.rpartition(".")[2])
+            case ast.Constant(value=str(name)):
+                names.add(name)
+    return names
+
+
+def modules_in(tree: ast.Module) -> set[str]:
+    """Collects the modules of ours that a test file imports, as `kernels/add.py`."""
+    dotted: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            dotted |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            dotted.add(node.module)
+            dotted |= {f"{node.module}.{alias.name}" for alias in node.names}
+    prefix = f"{PACKAGE}."
+    return {
+        name.removeprefix(prefix).replace(".", "/") + ".py"
+        for name in dotted
+        if name.startswith(prefix)
+    }
+
+
+def reached_by_tests(root: Path) -> set[Symbol]:
+    """Collects the symbols that a test names, and what those use in their own module.
+
+    A test that names `add` reaches `add_kernel` too, because `add` passes it on.
+    """
+    named: dict[str, set[str]] = {}
+    for path in sorted((root / "tests").rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        for module in modules_in(tree):
+            named.setdefault(module, set()).update(names_in(tree))
+    reached = set()
+    for module, names in named.items():
+        path = root / "code" / PACKAGE / module
+        if not path.is_file():
+            continue
+        defined = top_level(ast.parse(path.read_text("utf-8")))
+        todo = names & defined.keys()
+        seen: set[str] = set()
+        while todo:
+            name = todo.pop()
+            seen.add(name)
+            todo |= (names_in(defined[name]) & defined.keys()) - seen
+        reached |= {Symbol(module, name) for name in seen}
+    return reached
+
+
+def untested(root: Path) -> dict[Symbol, list[str]]:
+    """Maps each drawn symbol that no test reaches to the chapters that draw it."""
+    reached = reached_by_tests(root)
+    return {s: where for s, where in drawn_by_chapters(root).items() if s not in reached}
