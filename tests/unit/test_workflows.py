@@ -66,9 +66,7 @@ def workflows(root: Path) -> dict[str, str]:
 def test_workflows_hold_the_least_rights(root: Path) -> None:
     texts = workflows(root)
     assert set(texts) == {"pr.yml", "publish.yml"}
-    assert {name: complaints(name, text) for name, text in texts.items()} == dict.fromkeys(
-        texts, []
-    )
+    assert [c for name, text in texts.items() for c in complaints(name, text)] == []
 
 
 def test_gate_runs_on_pull_requests_and_keeps_the_site(root: Path) -> None:
@@ -96,11 +94,7 @@ def test_only_main_is_published(root: Path) -> None:
         ("    timeout-minutes: 60\n", "", "no time limit"),
         ("          persist-credentials: false\n", "          fetch-depth: 0\n", "keeps the token"),
         ("run: .ci/run", "run: echo ${{ github.event.pull_request.title }}", "reaches a shell"),
-        (
-            "    timeout-minutes: 60\n",
-            "    timeout-minutes: 60\n    permissions: write-all\n",
-            "rights",
-        ),
+        ("    steps:\n", "    permissions: write-all\n    steps:\n", "not in WRITERS"),
         ("run: .ci/run", "run: echo ${{ secrets.KEY }}", "names a secret"),
         (" # v5.0.0", "", "no comment with the version"),
     ],
