@@ -15,6 +15,8 @@ PARTS = (
     "execute",
     "captions",
     "gather",
+    "excerpts",
+    "theme",
     "coverage",
     "claims_index",
     "badge",
@@ -23,6 +25,7 @@ PARTS = (
     "mathml",
 )
 """The modules of this package with a ``setup``, in the order in which they are set up."""
+
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up all parts."""

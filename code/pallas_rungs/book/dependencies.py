@@ -9,7 +9,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pallas_rungs
@@ -76,7 +76,7 @@ def module_files(name: str, roots: Iterable[Path]) -> set[Path]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def _imports_of(file: Path, stamp: tuple[int, int], package: str) -> frozenset[str]:
     return frozenset(imported_names(parse(file).tree, package))
 

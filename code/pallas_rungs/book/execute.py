@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from nbformat import NotebookNode, from_dict
@@ -16,11 +17,12 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 from pallas_rungs.book.dependencies import chapter_key, import_roots, versions
-from pallas_rungs.book.faults import ChapterFaults, fault_log
+from pallas_rungs.book.faults import ChapterFaultsError, fault_log
 from pallas_rungs.book.findings import failure_fault, stderr_faults
 from pallas_rungs.book.notebooks import Chapter, read_chapter
 from pallas_rungs.book.session import Failure, Session
 from pallas_rungs.book.store import Execution, Store
+from pallas_rungs.claims import MIME
 
 _log = logging.getLogger(__name__)
 
@@ -76,17 +78,21 @@ def chapter_docnames(app: Sphinx) -> list[str]:
     return sorted(book_of(app).executions)
 
 
+def _node(value: dict[str, Any]) -> NotebookNode:
+    return from_dict(value)  # type: ignore[no-untyped-call,no-any-return]
+
+
 def _filled(book: Book, docname: str) -> NotebookNode:
     chapter, execution = book.chapters[docname], book.executions[docname]
     notebook = copy.deepcopy(chapter.notebook)
     for cell, outputs in zip(chapter.cells, execution.outputs, strict=True):
         node = notebook.cells[cell.index]
         node.execution_count = cell.number
-        node.outputs = [from_dict(output) for output in outputs]
-    notebook.metadata["language_info"] = from_dict(
+        node.outputs = [_node(output) for output in outputs]
+    notebook.metadata["language_info"] = _node(
         {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
     )
-    notebook.metadata["pallas_rungs"] = from_dict(
+    notebook.metadata["pallas_rungs"] = _node(
         {
             "key": execution.key,
             "date": execution.date,
@@ -146,7 +152,7 @@ def _read_book(app: Sphinx, env: BuildEnvironment) -> Book:
 def _outdated(
     app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """Name the chapters that must be read again: their key changed, or nothing has their outputs."""
+    """Name the chapters to read again: their key changed, or the store lacks their outputs."""
     book = _books[app] = _read_book(app, env)
     _current[:] = [book]
     if not book.fresh:
@@ -175,7 +181,9 @@ def _execute(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
         _log.info("chapters: %d to execute, %d at a time", len(waiting), jobs)
         asyncio.run(_execute_all(app, book, waiting, jobs))
     if log.failed:
-        raise ChapterFaults("no page was read; what is to mend stands at the end of this output")
+        raise ChapterFaultsError(
+            "no page was read; what is to mend stands at the end of this output"
+        )
     env.pallas_rungs_keys = dict(book.keys)  # type: ignore[attr-defined]
     formats = {
         f"/{docname}.md": ("pallas_rungs.book.execute.read_executed", {"docname": docname}, False)
@@ -194,10 +202,7 @@ def read_executed(text: str, *, docname: str) -> NotebookNode:
     notebook = _filled(_current[0], docname)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            for mime in [
-                m for m in output.get("data", {}) if m.startswith("application/vnd.pallas")
-            ]:
-                del output["data"][mime]
+            output.get("data", {}).pop(MIME, None)
     return notebook
 
 
@@ -228,7 +233,7 @@ async def _execute_all(app: Sphinx, book: Book, waiting: list[str], jobs: int) -
         _log.info("chapters: %s %s in %.1f s; %d left", state, chapter.shown, session.seconds, left)
 
     took = {docname: book.store.last_seconds(docname) for docname in waiting}
-    order = sorted(waiting, key=lambda d: -(took[d] if took[d] is not None else float("inf")))
+    order = sorted(waiting, key=lambda docname: -took[docname])
     await asyncio.gather(*(one(docname) for docname in order))
 
 

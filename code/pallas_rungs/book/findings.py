@@ -10,8 +10,9 @@ from typing import Any
 from nbformat import NotebookNode
 
 from pallas_rungs.book.faults import Fault
-from pallas_rungs.book.notebooks import EXPECTS_STDERR, Chapter, CodeCell, Line
+from pallas_rungs.book.notebooks import EXPECTS_STDERR, Chapter, CodeCell
 from pallas_rungs.book.session import Failure
+from pallas_rungs.book.sources import Line
 
 
 def _cell_at(chapter: Chapter, index: int) -> CodeCell:
@@ -21,8 +22,9 @@ def _cell_at(chapter: Chapter, index: int) -> CodeCell:
 def _line_of(chapter: Chapter, frame: Mapping[str, Any]) -> Line | None:
     """Find where the line of a frame stands, when the frame is in one of the chapter's cells."""
     for cell in chapter.cells:
-        if cell.number == frame["cell"] and 0 < frame["line"] <= len(cell.lines):
-            return cell.lines[frame["line"] - 1]
+        number = int(frame["line"])
+        if cell.number == frame["cell"] and 0 < number <= len(cell.lines):
+            return cell.lines[number - 1]
     return None
 
 

@@ -159,8 +159,8 @@ def _append_proved(app: Sphinx, doctree: nodes.document) -> None:
         return
     records = claims_of(app, docname)
     _check_shown(app, records)
-    home = next(iter(doctree.findall(nodes.section)), doctree)
-    home += _section(records)
+    home: nodes.Element = next(iter(doctree.findall(nodes.section)), doctree)
+    home.append(_section(records))
 
 
 def setup(app: Sphinx) -> None:

@@ -14,11 +14,12 @@ from myst_nb.core.read import (
     read_myst_markdown_notebook,
 )
 from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
 
 from pallas_rungs.book.faults import Fault
 from pallas_rungs.book.sources import (
-    Drawn,
     DrawingError,
+    Drawn,
     Line,
     bound_names,
     draw,
@@ -112,7 +113,7 @@ def read_chapter(docname: str, path: Path, shown: str, sources: Path) -> Chapter
     first = next((n for n, line in enumerate(lines, 1) if _FENCE.match(line)), None)
     if first is None:
         return None
-    empty = Chapter(docname, path, shown, NotebookNode(metadata=NotebookNode(), cells=[]))
+    empty = Chapter(docname, path, shown, new_notebook())  # type: ignore[no-untyped-call]
     if not is_myst_markdown_notebook(text):
         empty.faults.append(
             Fault(

@@ -81,7 +81,7 @@ def _chain(error: BaseException | None) -> list[str]:
 
 
 def describe() -> str:
-    """Return a JSON object on the last error: ``type``, ``message``, ``notes``, ``frames``, ``values``.
+    """Return the last error as JSON: ``type``, ``message``, ``notes``, ``frames``, ``values``.
 
     A frame has ``file``, ``line``, ``function``, ``source``, and ``cell``: the execution count
     of the cell that holds it, or null.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -105,8 +104,6 @@ class Session:
         async with client.async_setup_kernel(env=environment, cleanup_kc=False):
             group = _process_group(manager)
             try:
-                info = await client.kc.kernel_info(reply=True, timeout=60)
-                self.notebook.metadata["language_info"] = info["content"]["language_info"]
                 for index, cell in enumerate(self.notebook.cells):
                     if cell.cell_type == "code":
                         await client.async_execute_cell(cell, index)
@@ -135,8 +132,9 @@ class Session:
                 with suppress(ValueError):
                     told.update(json.loads(message["content"]["text"].splitlines()[0]))
 
-        with suppress(TimeoutError, RuntimeError, asyncio.TimeoutError):
-            await client.kc.execute_interactive(
+        kernel: Any = client.kc
+        with suppress(TimeoutError, RuntimeError):
+            await kernel.execute_interactive(
                 probe,
                 store_history=False,
                 allow_stdin=False,

@@ -8,7 +8,7 @@ import symtable
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 IMPORTS = "imports"
@@ -61,7 +61,7 @@ class Module:
         return self.text.splitlines()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _parse(file: Path, stamp: tuple[int, int]) -> Module:
     text = file.read_text("utf8")
     return Module(file, text, ast.parse(text, filename=str(file)))

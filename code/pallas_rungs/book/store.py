@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -66,13 +67,13 @@ class Store:
         for old in kept[KEPT:]:
             old.unlink(missing_ok=True)
 
-    def last_seconds(self, docname: str) -> float | None:
-        """Return how long the chapter's newest execution took, under whatever key."""
+    def last_seconds(self, docname: str) -> float:
+        """Return how long the chapter's newest execution took, or infinity when it had none."""
         files = list((self.folder / docname).glob("*.json"))
         if not files:
-            return None
+            return math.inf
         newest = max(files, key=lambda f: f.stat().st_mtime)
         try:
             return float(json.loads(newest.read_text("utf8"))["seconds"])
         except (ValueError, KeyError, TypeError):
-            return None
+            return math.inf
