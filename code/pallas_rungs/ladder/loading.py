@@ -1,0 +1,196 @@
+"""A reader's file, loaded by its path, and the symbols in it.
+
+The file is executed as an import would: in a package (folders with `__init__.py`) under its dotted
+name, else under its own name with its folder first on `sys.path`, as `python file.py` would have
+it. Its name may be that of a module of ours or of Python's; it replaces neither.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+class LoadError(ValueError):
+    """A file or symbol that cannot be tried; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """FILE:SYMBOL, split."""
+
+    path: Path
+    symbol: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.symbol}"
+
+
+def parse_target(text: str, what: str = "the kernel") -> Target:
+    """Split `FILE:SYMBOL` and see that the file is there and parses, without executing it.
+
+    Args:
+      text: as typed.
+      what: what it names, for the messages.
+
+    Raises:
+      LoadError: no colon, no such file, not Python, or no such name in the file.
+    """
+    path_text, colon, symbol = text.rpartition(":")
+    if not colon or not symbol or not path_text:
+        raise LoadError(
+            f"{what} is named as FILE:SYMBOL, e.g. my_kernels.py:add; {text!r} has no "
+            + ("symbol" if not colon or not symbol else "file")
+        )
+    if not all(part.isidentifier() for part in symbol.split(".")):
+        raise LoadError(f"{symbol!r} in {text!r} is not a Python name")
+    path = Path(path_text).expanduser()
+    if not path.exists():
+        raise LoadError(f"there is no file {path_text}")
+    if path.is_dir():
+        raise LoadError(f"{path_text} is a folder; name a Python file in it")
+    check_syntax(path)
+    return Target(path.resolve(), symbol)
+
+
+def check_syntax(path: Path) -> None:
+    """Parse the file, without executing it.
+
+    Raises:
+      LoadError: it cannot be read, or is not Python.
+    """
+    try:
+        source = path.read_bytes()
+        compile(source, str(path), "exec", dont_inherit=True)
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error.strerror}") from None
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        at = f"{path}:{error.lineno}" if error.lineno else str(path)
+        raise LoadError(
+            f"{at}: {type(error).__name__}: {error.msg}" + (f": {line}" if line else "")
+        ) from None
+    except ValueError as error:  # null bytes, an unknown encoding
+        raise LoadError(f"{path} is not a Python file: {error}") from None
+
+
+def load_file(path: Path) -> ModuleType:
+    """Execute the file as a module.
+
+    Whatever the file raises comes through as it is.
+    """
+    path = path.resolve()
+    dotted = _dotted_name(path)
+    if dotted is not None:
+        name, root = dotted
+        _put_first(root)
+        _put_first(path.parent, after=root)
+        if module := _same_file(name, path):
+            return module
+    else:
+        _put_first(path.parent)
+        name = path.stem
+        if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
+            name = f"climbed_{''.join(c if c.isalnum() else '_' for c in path.stem)}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:  # not a .py name
+        from importlib.machinery import SourceFileLoader
+
+        spec = importlib.util.spec_from_loader(name, SourceFileLoader(name, str(path)))
+        assert spec is not None
+        assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    previous = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        if previous is None:
+            sys.modules.pop(name, None)
+        else:
+            sys.modules[name] = previous
+        raise
+    return module
+
+
+def find_symbol(module: ModuleType, symbol: str) -> Callable[..., Any]:
+    """Return the function `symbol` of `module`; dots reach into classes and instances.
+
+    Raises:
+      LoadError: there is no such name, or it is nothing that can be called.
+    """
+    found: Any = module
+    path = Path(module.__file__ or module.__name__)
+    for part in symbol.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise LoadError(f"{path.name} has no {symbol!r}{_near(module, symbol)}") from None
+    if isinstance(found, ModuleType) or not callable(found):
+        raise LoadError(
+            f"{symbol!r} in {path.name} is a {type(found).__name__}, not a function; "
+            "name a function that calls a Pallas kernel"
+        )
+    if isinstance(found, type):
+        raise LoadError(
+            f"{symbol!r} in {path.name} is a class, not a function; "
+            "name a function that calls a Pallas kernel"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def _near(module: ModuleType, symbol: str) -> str:
+    names = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and callable(value) and not isinstance(value, type)
+    ]
+    own = [name for name in names if getattr(vars(module)[name], "__module__", "") == module.__name__]
+    close = difflib.get_close_matches(symbol, own or names, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    if own:
+        listed = ", ".join(own[:12]) + (", …" if len(own) > 12 else "")
+        return f"; its functions are {listed}"
+    return "; it defines no function"
+
+
+def _dotted_name(path: Path) -> tuple[str, Path] | None:
+    """The file's name within its package and the folder that holds the package, if it is in one."""
+    if path.suffix != ".py" or not (path.parent / "__init__.py").exists():
+        return None
+    parts = [] if path.stem == "__init__" else [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").exists() and folder != folder.parent:
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return (".".join(parts), folder) if all(map(str.isidentifier, parts)) else None
+
+
+def _same_file(name: str, path: Path) -> ModuleType | None:
+    """Import `name` where that is this very file; None where it is another one.
+
+    A package of another place with the same name (loaded already, or first on the path) is left
+    alone; the file is then loaded by its path alone.
+    """
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    if spec is None or spec.origin is None or Path(spec.origin).resolve() != path:
+        return None
+    return importlib.import_module(name)
+
+
+def _put_first(folder: Path, after: Path | None = None) -> None:
+    entry = str(folder)
+    if entry in sys.path:
+        return
+    sys.path.insert(0 if after is None else 1, entry)

@@ -1,0 +1,203 @@
+"""The process in which a reader's file is loaded and tried, one rung at a time.
+
+It answers two requests. `load` executes the file and makes its problems; `attempt` tries one
+problem on one rung and target. Either answer may hold `escalate`: why the same should be tried with
+the chip named before the file is imported, which needs a fresh process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pallas_rungs.compilers.wire import read_frame, write_frame
+from pallas_rungs.ladder.loading import LoadError, find_symbol, load_file
+
+
+def main(request_fd: int, reply_fd: int) -> None:
+    """Import jax, say so, then answer requests until the end of the stream."""
+    if hasattr(faulthandler, "register"):
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
+    import jax
+
+    # Not inherited by what the file starts, and out of the way of a file that closes low numbers.
+    request_fd, reply_fd = _out_of_the_way(request_fd), _out_of_the_way(reply_fd)
+    write_frame(reply_fd, {"jax": jax.__version__, "stack_signal": True})
+    session = _Session()
+    while (frame := read_frame(request_fd)) is not None:
+        write_frame(reply_fd, session.answer(frame[0]))
+    session.close()
+
+
+def _out_of_the_way(fd: int) -> int:
+    """Move a pipe to a high number that a new program does not inherit."""
+    import fcntl
+
+    with contextlib.suppress(OSError):
+        moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
+        os.close(fd)
+        return moved
+    return fd
+
+
+class _Session:
+    """The loaded file and its problems."""
+
+    def __init__(self) -> None:
+        self._problems: list[Any] = []
+        self._level = 0
+        self._stack = contextlib.ExitStack()
+
+    def close(self) -> None:
+        """Take back what was pretended."""
+        self._stack.close()
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer one request."""
+        if request["op"] == "load":
+            try:
+                return self._load(request)
+            except LoadError as error:
+                return {"error": str(error)}
+        if request["op"] == "attempt":
+            return self._attempt(request)
+        raise ValueError(f"unknown request {request['op']!r}")
+
+    def _load(self, request: dict[str, Any]) -> dict[str, Any]:
+        from pallas_rungs.ladder.pretend import Pretend
+        from pallas_rungs.ladder.protocol import problem_from_module
+
+        self._level = int(request["pretend_level"])
+        if self._level:
+            pretend = Pretend(request["pretend_chip"], self._level)
+            self._stack.enter_context(pretend.applied())
+        path = Path(request["path"])
+        try:
+            module = load_file(path)
+        except (Exception, SystemExit) as error:
+            return self._import_failed(path, error)
+        find_symbol(module, request["symbol"])
+        reference = _reference(module, path, request)
+        args = _arguments(request)
+        try:
+            problems = problem_from_module(module, request["symbol"], args, reference)
+        except LoadError:
+            raise
+        except (Exception, SystemExit) as error:
+            where = _own_line(error, path)
+            if where is None and isinstance(error, ValueError):
+                return {"error": str(error)}
+            raise LoadError(_says(f"{path.name}: its cases could not be made", error, path)) from None
+        self._problems = [_with_tolerance(problem, request) for problem in problems]
+        from pallas_rungs.ladder.climb import targets_of
+
+        rungs, chips = request["rungs"], tuple(request["chips"])
+        return {
+            "problems": [
+                {
+                    "name": problem.name,
+                    "targets": [
+                        [str(rung), target]
+                        for rung in rungs
+                        for target in targets_of(rung, problem, chips)
+                    ],
+                }
+                for problem in self._problems
+            ]
+        }
+
+    def _import_failed(self, path: Path, error: BaseException) -> dict[str, Any]:
+        from pallas_rungs.ladder.pretend import why_name_the_chip
+
+        message = f"{type(error).__name__}: {error}"
+        answer = {"error": _says(f"{path.name} could not be imported", error, path)}
+        if not self._level and (why := why_name_the_chip(self._level, message)):
+            answer["escalate"] = why
+        return answer
+
+    def _attempt(self, request: dict[str, Any]) -> dict[str, Any]:
+        from pallas_rungs.ladder.climb import attempt
+        from pallas_rungs.ladder.pretend import why_name_the_chip
+        from pallas_rungs.ladder.status import Rung, Status
+
+        problem = self._problems[request["problem"]]
+        verdict = attempt(
+            problem,
+            Rung(request["rung"]),
+            request["target"],
+            time_limit=request["time_limit"],
+            cache=request["cache"],
+        )
+        answer: dict[str, Any] = {"verdict": verdict.to_json()}
+        if not self._level:
+            if verdict.status is Status.NO_KERNEL:
+                answer["escalate"] = "no kernel was left in it on this machine"
+            elif verdict.status is Status.REFUSED and verdict.error is not None:
+                message = f"{verdict.error.type}: {verdict.error.full or verdict.error.message}"
+                if why := why_name_the_chip(0, message):
+                    answer["escalate"] = why
+        return answer
+
+
+def _reference(
+    module: ModuleType, path: Path, request: dict[str, Any]
+) -> Callable[..., Any] | None:
+    """The reference that was named, from the same file or from another."""
+    if not request["reference_symbol"]:
+        return None
+    named = Path(request["reference_path"])
+    if named != path:
+        try:
+            module = load_file(named)
+        except (Exception, SystemExit) as error:
+            raise LoadError(_says(f"{named.name} could not be imported", error, named)) from None
+    return find_symbol(module, request["reference_symbol"])
+
+
+def _arguments(request: dict[str, Any]) -> tuple[Any, ...] | None:
+    from pallas_rungs.ladder.arguments import make_inputs, parse_arguments
+
+    if request["args"] is None:
+        return None
+    import jax
+
+    specs = parse_arguments(request["args"], x64=bool(jax.config.jax_enable_x64))
+    return make_inputs(specs, request["seed"])
+
+
+def _with_tolerance(problem: Any, request: dict[str, Any]) -> Any:
+    import dataclasses
+
+    changes = {name: request[name] for name in ("rtol", "atol") if request[name] is not None}
+    return dataclasses.replace(problem, **changes) if changes else problem
+
+
+def _says(what: str, error: BaseException, path: Path) -> str:
+    """One or two lines: what failed, the error, and the line of the file that it came from."""
+    text = str(error).strip().split("\n", 1)[0]
+    kind = type(error).__name__
+    message = f"{what}: {kind}: {text}" if text else f"{what}: {kind}"
+    if isinstance(error, EOFError):
+        message += " (it reads standard input, which is empty here)"
+    if isinstance(error, SystemExit):
+        message += " (it left by itself; guard what it runs with `if __name__ == '__main__':`)"
+    if (line := _own_line(error, path)) is not None:
+        message += f"\n  at {line}"
+    return message
+
+
+def _own_line(error: BaseException, path: Path) -> str | None:
+    """The innermost line of the reader's own folder on the stack."""
+    folder = str(path.parent)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.startswith(folder) and "site-packages" not in frame.filename:
+            source = f": {frame.line}" if frame.line else ""
+            return f"{frame.filename}:{frame.lineno}{source}"
+    return None

@@ -1,0 +1,331 @@
+"""A reader's file in worker processes, seen from the parent.
+
+A `FileWorker` holds one process that has loaded the file. When an attempt kills it or outlasts its
+time, the outcome becomes a verdict and the next attempt gets a fresh process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pallas_rungs
+from pallas_rungs.compilers.process import (
+    START_LIMIT,
+    Died,
+    Reply,
+    TimedOut,
+    Worker,
+    WorkerFailedToStart,
+)
+from pallas_rungs.ladder.loading import LoadError
+from pallas_rungs.ladder.status import Rung, Status
+from pallas_rungs.ladder.verdict import Frame, KernelError, Verdict
+
+DEVICES = 8
+"""CPU devices that a worker has, so that programs for several devices run."""
+
+_COUNT_FLAG = "--xla_force_host_platform_device_count"
+
+
+@dataclass(frozen=True)
+class FileRequest:
+    """What is tried: a file's symbol, and with which inputs.
+
+    Attributes:
+      path: the file.
+      symbol: the function in it.
+      args: argument string, or None for what the file itself gives.
+      reference_path: file of the reference; empty when none was named.
+      reference_symbol: the reference in it.
+      seed: seed of random inputs.
+      rtol: relative tolerance, None for the default.
+      atol: absolute tolerance, None for the default.
+      rungs: names of the rungs to try.
+      chips: names of the chips to try.
+    """
+
+    path: str
+    symbol: str
+    args: str | None = None
+    reference_path: str = ""
+    reference_symbol: str = ""
+    seed: int = 0
+    rtol: float | None = None
+    atol: float | None = None
+    rungs: tuple[str, ...] = ()
+    chips: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LoadedProblem:
+    """One of the file's problems: its name and the (rung, target) pairs to try it on."""
+
+    name: str
+    targets: tuple[tuple[Rung, str], ...]
+
+
+@dataclass(frozen=True)
+class Attempted:
+    """A verdict, and why it should be tried again with the chip named before the import."""
+
+    verdict: Verdict
+    escalate: str = ""
+
+
+class NeedsChip(LoadError):
+    """The file cannot be imported on a machine that shows a CPU."""
+
+
+def worker_environment() -> dict[str, str | None]:
+    """Environment of a process that runs a reader's file on the CPU, with several devices.
+
+    XLA's CPU runtime blocks a thread of its pool for every device that waits for another one, so
+    the pool (`NPROC`) must have at least twice as many threads as there are devices.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if _COUNT_FLAG not in flags:
+        flags = f"{flags} {_COUNT_FLAG}={DEVICES}".strip()
+    return {
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": flags,
+        "NPROC": os.environ.get("NPROC", str(2 * DEVICES)),
+    }
+
+
+class FileWorker:
+    """The file, loaded in a process of its own.
+
+    Args:
+      request: what to load.
+      time_limit: seconds for loading the file, and for each attempt.
+      pretend_chip: the chip to name before the file is imported.
+      pretend_level: how insistently (see `pretend.LEVELS`); 0 names none.
+      cache: whether compiler outcomes may come from the disk cache.
+    """
+
+    def __init__(
+        self,
+        request: FileRequest,
+        *,
+        time_limit: float,
+        pretend_chip: str = "",
+        pretend_level: int = 0,
+        cache: bool = True,
+    ) -> None:
+        self.request = request
+        self.time_limit = time_limit
+        self.pretend_chip = pretend_chip
+        self.pretend_level = pretend_level
+        self.cache = cache
+        self.problems: tuple[LoadedProblem, ...] = ()
+        self._loaded = False
+        self._worker = Worker(
+            "pallas_rungs.ladder.worker_main", env=worker_environment(), cwd=Path.cwd()
+        )
+
+    @property
+    def printed_lines(self) -> int:
+        """How many lines the file has printed so far."""
+        return self._worker.printed_lines
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """The last lines that it printed."""
+        return self._worker.last_lines
+
+    def start(self) -> None:
+        """Start the process without waiting for it."""
+        self._worker.start()
+
+    def close(self) -> None:
+        """End the process."""
+        self._worker.close()
+
+    def load(self) -> tuple[LoadedProblem, ...]:
+        """Load the file in a process, if it is not, and return its problems.
+
+        Raises:
+          NeedsChip: it cannot be imported where only a CPU is seen.
+          LoadError: it cannot be loaded; the message says why.
+        """
+        if self._loaded and self._worker.alive:
+            return self.problems
+        header = {
+            "op": "load",
+            **vars(self.request),
+            "pretend_chip": self.pretend_chip,
+            "pretend_level": self.pretend_level,
+        }
+        name = Path(self.request.path).name
+        try:
+            outcome = self._worker.request(header, time_limit=self.time_limit)
+        except WorkerFailedToStart as error:
+            raise LoadError(str(error)) from None
+        if isinstance(outcome, Died):
+            raise LoadError(
+                f"{name} could not be imported: {outcome} while it was executed"
+                + _at(_frame_of(outcome.last_lines, self._roots()))
+            )
+        if isinstance(outcome, TimedOut):
+            how = "standing still" if outcome.idle else "still busy"
+            raise LoadError(
+                f"{name} could not be imported: it was {how} after {outcome.seconds:.0f} s"
+                + _at(_frame_of(outcome.stack, self._roots()))
+            )
+        if error_text := outcome.header.get("error"):
+            raise (NeedsChip if outcome.header.get("escalate") else LoadError)(error_text)
+        self.problems = tuple(
+            LoadedProblem(
+                given["name"], tuple((Rung(rung), target) for rung, target in given["targets"])
+            )
+            for given in outcome.header["problems"]
+        )
+        self._loaded = True
+        return self.problems
+
+    def attempt(self, problem: int, rung: Rung, target: str) -> Attempted:
+        """Try one problem on one rung and target, in a fresh process if the last one is gone."""
+        try:
+            self.load()
+        except LoadError as error:
+            return Attempted(
+                Verdict.of(
+                    rung,
+                    Status.CRASHED,
+                    target,
+                    "the file could not be loaded a second time",
+                    error=KernelError("LoadError", str(error).split("\n", 1)[0], str(error)),
+                )
+            )
+        header = {
+            "op": "attempt",
+            "problem": problem,
+            "rung": str(rung),
+            "target": target,
+            "time_limit": self.time_limit,
+            "cache": self.cache,
+        }
+        # The compiler has its own limit within the worker, and may first have to start.
+        limit = self.time_limit * 1.5 + START_LIMIT if rung is Rung.COMPILE else self.time_limit
+        outcome = self._worker.request(header, time_limit=limit)
+        if isinstance(outcome, Reply):
+            verdict = Verdict.from_json(outcome.header["verdict"])
+            return Attempted(self._noted(verdict), outcome.header.get("escalate", ""))
+        if isinstance(outcome, Died):
+            return Attempted(self._noted(self._crashed(rung, target, outcome)))
+        return Attempted(self._noted(self._timed_out(rung, target, outcome)))
+
+    def _noted(self, verdict: Verdict) -> Verdict:
+        if not self.pretend_level:
+            return verdict
+        details = dict(verdict.details)
+        details["pretend_before_import"] = {"chip": self.pretend_chip, "level": self.pretend_level}
+        return replace(verdict, details=details)
+
+    def _crashed(self, rung: Rung, target: str, died: Died) -> Verdict:
+        frame = _frame_of(died.last_lines, self._roots())
+        last = next((line for line in reversed(died.last_lines) if "Check failed" in line), "")
+        message = f"{died}: {last.strip()}" if last else str(died)
+        advice = (
+            "something it calls ends the process (os._exit, or exit in a library)"
+            if died.exit_code is not None
+            else "it may have run out of memory; try smaller shapes"
+            if died.signal_name == "SIGKILL"
+            else ""
+        )
+        return Verdict.of(
+            rung,
+            Status.CRASHED,
+            target,
+            message,
+            error=KernelError(
+                died.signal_name or f"exit code {died.exit_code}",
+                message,
+                "\n".join((message, *died.last_lines[-40:])),
+                frame,
+                advice,
+            ),
+            seconds=died.seconds,
+        )
+
+    def _timed_out(self, rung: Rung, target: str, late: TimedOut) -> Verdict:
+        frame = _frame_of(late.stack, self._roots())
+        if late.idle:
+            status, how = Status.DEADLOCKED, "stood still, using no CPU"
+            advice = "a wait (semaphore, DMA, barrier or lock) that nothing ever satisfies"
+        else:
+            status, how = Status.TIMED_OUT, "was still busy"
+            advice = "try smaller shapes, or a larger --time-limit, if it is slow and not endless"
+        message = (
+            f"it {how} after {late.seconds:.0f} s ({late.cpu_seconds:.0f} s of CPU time in all)"
+        )
+        return Verdict.of(
+            rung,
+            status,
+            target,
+            message,
+            error=KernelError(
+                "TimeoutError", message, "\n".join((message, *late.stack)), frame, advice
+            ),
+            details={"cpu_seconds": round(late.cpu_seconds, 2)},
+            seconds=late.seconds,
+        )
+
+    def _roots(self) -> tuple[str, ...]:
+        folders = {str(Path(self.request.path).parent)}
+        if self.request.reference_path:
+            folders.add(str(Path(self.request.reference_path).parent))
+        return tuple(folders)
+
+
+_STACK_LINE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
+_NOT_THE_READERS = tuple(
+    str(Path(folder).resolve()) + os.sep
+    for folder in (
+        Path(pallas_rungs.__file__).parent,
+        sysconfig.get_paths()["stdlib"],
+        sysconfig.get_paths()["purelib"],
+        sysconfig.get_paths()["platlib"],
+        Path(sys.prefix) / "lib",
+    )
+)
+
+
+def _frame_of(lines: Sequence[str], roots: Sequence[str]) -> Frame | None:
+    """The reader's innermost line in a stack that faulthandler printed (innermost first)."""
+    own: Frame | None = None
+    for text in lines:
+        match = _STACK_LINE.match(text)
+        if match is None:
+            continue
+        file = match["file"]
+        in_roots = any(
+            file.startswith(root + os.sep) and "site-packages" not in file[len(root) :]
+            for root in roots
+        )
+        if not in_roots and (file.startswith(_NOT_THE_READERS) or not Path(file).exists()):
+            continue
+        number = int(match["line"])
+        frame = Frame(file, number, match["function"], _source_line(file, number))
+        if in_roots:
+            return frame
+        own = own or frame
+    return own
+
+
+def _source_line(file: str, number: int) -> str:
+    try:
+        return Path(file).read_text(errors="replace").splitlines()[number - 1].strip()
+    except (OSError, IndexError):
+        return ""
+
+
+def _at(frame: Frame | None) -> str:
+    return "" if frame is None else f"\n  at {frame.file}:{frame.line}: {frame.source}"
+
