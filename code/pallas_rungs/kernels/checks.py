@@ -215,4 +215,3 @@ def check_block(argument: str, block: Sequence[int], axes: Sequence[str]) -> Non
         raise refusal(
             argument, block, f"the kernel takes ({', '.join(axes)})", "pass a tuple of that length"
         )
-

@@ -99,13 +99,13 @@ def cases() -> tuple[Case, ...]:
         return x.astype(dtype), y.astype(dtype)
 
     # Sums of K products of size about 1 end near sqrt(K), with errors near K * 2**-24.
-    summed = {"rtol": 1e-5, "atol": 1e-4}
+    rtol, atol = 1e-5, 1e-4
     return (
-        Case("two blocks of K", operands(512, 1024, 512), **summed),
-        Case("last blocks of M and N partial", operands(520, 1024, 640), **summed),
-        Case("one element", operands(1, 1, 1), **summed),
-        Case("one row", operands(1, 1024, 384), **summed),
-        Case("one column", operands(264, 512, 1), **summed),
-        Case("one odd block of K", operands(256, 200, 256), **summed, note="bk is all of K"),
-        Case("bfloat16", operands(512, 1024, 512, jnp.bfloat16), **summed, note="float32 sums"),
+        Case("two blocks of K", operands(512, 1024, 512), rtol, atol),
+        Case("last blocks of M and N partial", operands(520, 1024, 640), rtol, atol),
+        Case("one element", operands(1, 1, 1), rtol, atol),
+        Case("one row", operands(1, 1024, 384), rtol, atol),
+        Case("one column", operands(264, 512, 1), rtol, atol),
+        Case("one odd block of K", operands(256, 200, 256), rtol, atol, note="bk is all of K"),
+        Case("bfloat16", operands(512, 1024, 512, jnp.bfloat16), rtol, atol, note="float32 sums"),
     )

@@ -87,13 +87,13 @@ def cases() -> tuple[Case, ...]:
         return x.astype(dtype), y.astype(dtype)
 
     # Sums of K products of size about 1 end near sqrt(K), with errors near K * 2**-24.
-    summed = {"rtol": 1e-5, "atol": 1e-4}
+    rtol, atol = 1e-5, 1e-4
     return (
-        Case("blocks fill the product", operands(512, 256, 512), **summed),
-        Case("last blocks partial", operands(300, 200, 400), **summed),
-        Case("one element", operands(1, 1, 1), **summed),
-        Case("one row", operands(1, 256, 384), **summed),
-        Case("one column", operands(264, 256, 1), **summed),
-        Case("K is one", operands(256, 1, 256), **summed, note="an outer product"),
-        Case("bfloat16", operands(256, 384, 256, jnp.bfloat16), **summed, note="float32 sums"),
+        Case("blocks fill the product", operands(512, 256, 512), rtol, atol),
+        Case("last blocks partial", operands(300, 200, 400), rtol, atol),
+        Case("one element", operands(1, 1, 1), rtol, atol),
+        Case("one row", operands(1, 256, 384), rtol, atol),
+        Case("one column", operands(264, 256, 1), rtol, atol),
+        Case("K is one", operands(256, 1, 256), rtol, atol, note="an outer product"),
+        Case("bfloat16", operands(256, 384, 256, jnp.bfloat16), rtol, atol, note="float32 sums"),
     )

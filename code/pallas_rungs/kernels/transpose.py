@@ -68,14 +68,13 @@ def cases() -> tuple[Case, ...]:
     def counted(M: int, N: int, dtype: Any = np.float32) -> tuple[np.ndarray]:
         return (np.arange(M * N).reshape(M, N).astype(dtype),)
 
-    exact = {"rtol": 0.0, "atol": 0.0}
     few_bits = (np.arange(256)[:, None] + np.zeros((1, 384))).astype(jnp.bfloat16)
     return (
-        Case("blocks fill the array", counted(512, 768), **exact),
-        Case("last blocks partial", counted(300, 400), **exact),
-        Case("one element", counted(1, 1), **exact),
-        Case("one row", counted(1, 640), **exact),
-        Case("one column", counted(640, 1), **exact),
-        Case("bfloat16", (few_bits,), **exact, note="0 to 255 are exact in bfloat16"),
-        Case("integers", counted(128, 256, np.int32), **exact),
+        Case("blocks fill the array", counted(512, 768)),
+        Case("last blocks partial", counted(300, 400)),
+        Case("one element", counted(1, 1)),
+        Case("one row", counted(1, 640)),
+        Case("one column", counted(640, 1)),
+        Case("bfloat16", (few_bits,), note="0 to 255 are exact in bfloat16"),
+        Case("integers", counted(128, 256, np.int32)),
     )
