@@ -17,7 +17,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 from pallas_rungs.book.dependencies import chapter_key, import_roots, versions
-from pallas_rungs.book.faults import ChapterFaultsError, fault_log
+from pallas_rungs.book.faults import ChapterFaults, fault_log
 from pallas_rungs.book.findings import failure_fault, stderr_faults
 from pallas_rungs.book.notebooks import Chapter, read_chapter
 from pallas_rungs.book.session import Failure, Session
@@ -136,7 +136,8 @@ def _read_book(app: Sphinx, env: BuildEnvironment) -> Book:
         if path.suffix != ".md":
             continue
         shown = os.path.relpath(path, root)
-        chapter = read_chapter(docname, path, shown, root / app.config.pallas_rungs_sources)
+        sources = root / app.config.pallas_rungs_sources
+        chapter = read_chapter(docname, path, shown, sources, code)
         if chapter is not None:
             chapters[docname] = chapter
     roots = import_roots(code)
@@ -181,7 +182,7 @@ def _execute(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
         _log.info("chapters: %d to execute, %d at a time", len(waiting), jobs)
         asyncio.run(_execute_all(app, book, waiting, jobs))
     if log.failed:
-        raise ChapterFaultsError(
+        raise ChapterFaults(
             "no page was read; what is to mend stands at the end of this output"
         )
     env.pallas_rungs_keys = dict(book.keys)  # type: ignore[attr-defined]

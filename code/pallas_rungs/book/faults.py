@@ -34,7 +34,7 @@ class Fault:
         return "\n".join([head, *(f"    {line}" for line in self.details)])
 
 
-class ChapterFaultsError(SphinxError):
+class ChapterFaults(SphinxError):  # noqa: N818 - it stands for a list of faults
     """Chapters whose cells or drawings are at fault; the build stops before any page is read."""
 
     category = "Chapters at fault"
@@ -107,7 +107,7 @@ def _print_at_exit(log: FaultLog) -> None:
 def _finish(app: Sphinx, exception: Exception | None) -> None:
     """Keep a red build red: forget the read pages, so that the next build warns again."""
     log = fault_log(app)
-    if exception is not None and not isinstance(exception, ChapterFaultsError):
+    if exception is not None and not isinstance(exception, ChapterFaults):
         log.add(Fault("", f"{type(exception).__name__}: {exception}"))
     log.failed = log.failed or exception is not None or (app.warningiserror and bool(log.faults))
     if log.failed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from pallas_rungs.book.sources import (
     Line,
     bound_names,
     draw,
+    import_lines,
     unmet_names,
 )
 
@@ -96,7 +97,7 @@ class Chapter:
         return str(self.notebook.cells[cell.index].source)
 
 
-def read_chapter(docname: str, path: Path, shown: str, sources: Path) -> Chapter | None:
+def read_chapter(docname: str, path: Path, shown: str, sources: Path, code: Path) -> Chapter | None:
     """Read a chapter's text into a notebook.
 
     Args:
@@ -104,6 +105,7 @@ def read_chapter(docname: str, path: Path, shown: str, sources: Path) -> Chapter
         path: The ``.md`` file.
         shown: Its path in messages.
         sources: The folder to which ``:source:`` options are relative.
+        code: The folder from which drawn files are imported.
 
     Returns:
         The chapter, its faults listed; ``None`` for a page without code cells.
@@ -131,7 +133,7 @@ def read_chapter(docname: str, path: Path, shown: str, sources: Path) -> Chapter
     chapter = Chapter(docname, path, shown, notebook)
     _check_front_matter(chapter, lines)
     _read_cells(chapter, lines, sources)
-    _check_names(chapter)
+    _meet_names(chapter, code)
     return chapter
 
 
@@ -199,26 +201,45 @@ def _join(drawn: tuple[Drawn, ...], body: str) -> tuple[str, list[Line]]:
     return text or body, above
 
 
-def _check_names(chapter: Chapter) -> None:
-    """Find drawn symbols that use names of their file which the chapter does not define."""
+def _meet_names(chapter: Chapter, code: Path) -> None:
+    """Find drawn symbols that use names of their file which the chapter does not define.
+
+    A cell with the option ``:imports:`` gets import statements for them, above what it draws;
+    without the option they are a fault, for the downloaded notebook would not run.
+    """
     defined: set[str] = set()
     for cell in chapter.cells:
-        try:
-            tree = ast.parse(chapter.source(cell))
-        except SyntaxError:
-            continue  # a magic, or an error that execution will name
-        for node in tree.body:
-            defined |= bound_names(node)
+        defined |= _defined_by(chapter.source(cell))
     if "*" in defined:
         return
-    for cell in chapter.cells:
+    for position, cell in enumerate(chapter.cells):
+        node = chapter.notebook.cells[cell.index]
         for drawn in cell.drawn:
-            unmet = sorted(unmet_names(drawn, defined))
-            if unmet:
+            unmet = unmet_names(drawn, defined)
+            if not unmet:
+                continue
+            if "imports" not in node.metadata:
                 cause = (
-                    f"drawn cell: {drawn.symbol} uses {', '.join(unmet)} of {drawn.shown}, "
-                    "which no cell of the chapter defines; import or draw it too "
-                    f"(:source: {drawn.shown}:imports, … draws the imports)"
+                    f"drawn cell: {drawn.symbol} uses {', '.join(sorted(unmet))} of {drawn.shown}, "
+                    "which no cell of the chapter defines; import or draw it, "
+                    "or give this cell the option :imports:"
                 )
                 place = f"{chapter.shown}:{cell.fence}"
                 chapter.faults.append(Fault(place, cause, f"code cell {cell.number}"))
+                continue
+            name = ".".join(drawn.file.relative_to(code).with_suffix("").parts)
+            above = import_lines(drawn, unmet, name)
+            gap = 0 if str(node.source).startswith(("import ", "from ")) else 2
+            node.source = "\n".join([*above, *[""] * gap, str(node.source)])
+            origin = Line(drawn.file, 1, f"the imports of {drawn.shown}")
+            lines = (*[origin] * (len(above) + gap), *chapter.cells[position].lines)
+            chapter.cells[position] = replace(cell, lines=lines)
+            defined |= unmet
+
+
+def _defined_by(source: str) -> set[str]:
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return set()  # a magic, or an error that execution will name
+    return {name for node in tree.body for name in bound_names(node)}

@@ -6,13 +6,10 @@ import ast
 import builtins
 import symtable
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-IMPORTS = "imports"
-"""The pseudo-symbol that draws a file's import statements, those that its other symbols need."""
 
 
 class DrawingError(ValueError):
@@ -35,7 +32,7 @@ class Drawn:
     Attributes:
         file: The file on disk.
         shown: Its path as chapters write it, such as ``kernels/matmul.py``.
-        symbol: ``matmul_kernel``, ``Class.method``, or ``imports``.
+        symbol: ``matmul_kernel`` or ``Class.method``.
         text: The lines, dedented, without a last line break.
         lines: Where each line of ``text`` stands.
     """
@@ -115,11 +112,7 @@ def draw(root: Path, option: str) -> list[Drawn]:
             module = parse(file)
         except SyntaxError as error:
             raise DrawingError(f"{path} does not parse: {error}") from error
-        if symbol == IMPORTS:
-            others = [s for p, s in pairs if p == path and s != IMPORTS]
-            drawn.append(_draw_imports(module, path, others))
-        else:
-            drawn.append(_draw_symbol(module, path, symbol))
+        drawn.append(_draw_symbol(module, path, symbol))
     return drawn
 
 
@@ -131,26 +124,6 @@ def _draw_symbol(module: Module, shown: str, symbol: str) -> Drawn:
     text = textwrap.dedent("\n".join(module.lines[first - 1 : last]))
     lines = tuple(Line(module.file, n, symbol) for n in range(first, last + 1))
     return Drawn(module.file, shown, symbol, text, lines)
-
-
-def _draw_imports(module: Module, shown: str, symbols: Iterable[str]) -> Drawn:
-    """Draw the import statements of a file whose names the other drawn symbols use."""
-    needed: set[str] = set()
-    for symbol in symbols:
-        needed |= free_names(_draw_symbol(module, shown, symbol).text)
-    lines: list[Line] = []
-    for node in module.tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom) and needed & bound_names(node):
-            lines += [
-                Line(module.file, n, IMPORTS)
-                for n in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            ]
-    if not lines:
-        raise DrawingError(
-            f"{shown}: no import is needed by the symbols drawn with it; leave {IMPORTS} out"
-        )
-    text = "\n".join(module.lines[line.number - 1] for line in lines)
-    return Drawn(module.file, shown, IMPORTS, text, tuple(lines))
 
 
 def _find(tree: ast.Module | ast.ClassDef, names: list[str]) -> ast.stmt | None:
@@ -227,3 +200,43 @@ def unmet_names(drawn: Drawn, defined: set[str]) -> set[str]:
     for node in module.tree.body:
         here |= bound_names(node)
     return (free_names(drawn.text) & here) - defined
+
+
+def import_lines(drawn: Drawn, names: set[str], module_name: str) -> list[str]:
+    """Return import statements that give a notebook names of a drawn symbol's file.
+
+    What the file imports is imported in the same way; what it defines is imported from it.
+
+    Args:
+        drawn: The symbol whose file has the names.
+        names: Module-level names of that file.
+        module_name: The file's dotted name, such as ``pallas_rungs.kernels.matmul``.
+    """
+    statements: list[str] = []
+    left = set(names)
+    for node in parse(drawn.file).tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom) and left & bound_names(node):
+            kept = [alias for alias in node.names if _alias_name(alias) in left]
+            left -= {_alias_name(alias) for alias in kept}
+            if isinstance(node, ast.Import):
+                statements.append(ast.unparse(ast.Import(kept)))
+            else:
+                module = node.module or ""
+                if node.level:
+                    above = module_name.split(".")[: -node.level]
+                    module = ".".join([*above, *filter(None, [module])])
+                statements += _import_from(module, kept)
+    own = [ast.alias(name) for name in sorted(left)]
+    return statements + (_import_from(module_name, own) if own else [])
+
+
+def _alias_name(alias: ast.alias) -> str:
+    return alias.asname or alias.name.split(".")[0]
+
+
+def _import_from(module: str, aliases: list[ast.alias]) -> list[str]:
+    """Return one import statement, over several lines when it is long."""
+    line = ast.unparse(ast.ImportFrom(module, aliases, 0))
+    if len(line) <= 88:
+        return [line]
+    return [f"from {module} import (", *(f"    {ast.unparse(a)}," for a in aliases), ")"]
