@@ -1,0 +1,330 @@
+"""Draw one operand: the array, its blocks, who owns them, and what hangs over the edge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pallas_rungs.figures.calls import Call, Operand
+from pallas_rungs.figures.programs import Program, program_name, program_pattern, runs
+from pallas_rungs.figures.svg import SVG, Element, el, hatch, text, text_width
+from pallas_rungs.figures.theme import colour
+
+MOST_SLICES = 4
+"""An array of more than two dimensions is drawn as this many slices at most."""
+
+_HEAD = 46.0
+_TICK = 10.5
+_LABEL = 12.0
+_LONGEST = 280.0
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block of the two drawn dimensions and the programs that get it, in order of visit."""
+
+    first: tuple[int, int]
+    programs: tuple[Program, ...]
+    visits: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Place of one drawn slice: its origin, the scale of each axis, and its extents in elements.
+
+    `extent` is the array's size, `reach` how far blocks go, past the edge included.
+    """
+
+    x: float
+    y: float
+    scale: tuple[float, float]
+    extent: tuple[int, int]
+    reach: tuple[int, int]
+
+    def box(self, first: tuple[int, int], size: tuple[int, int]) -> tuple[float, ...]:
+        """Pixel x, y, width, height of elements `first` (row, column) and `size`."""
+        return (
+            self.x + first[1] * self.scale[1],
+            self.y + first[0] * self.scale[0],
+            size[1] * self.scale[1],
+            size[0] * self.scale[0],
+        )
+
+
+def two(values: Sequence[int], fill: int) -> tuple[int, int]:
+    """The last two of `values`, with `fill` before a single one."""
+    padded = (fill, fill, *(int(v) for v in values))
+    return padded[-2], padded[-1]
+
+
+def sizes(extent: tuple[int, int], block: tuple[int, int], label: float) -> tuple[float, float]:
+    """Choose height and width in pixels for an array, true to its shape as far as labels fit.
+
+    Args:
+        extent: rows and columns that are drawn.
+        block: block size in rows and columns.
+        label: width of the widest label, in pixels.
+    """
+    rows, columns = (math.ceil(e / b) for e, b in zip(extent, block, strict=True))
+    true = 200.0 / max(extent)
+    height = extent[0] * true
+    width = extent[1] * true
+    height = min(max(height, min(rows * 32.0, 288.0), 40.0), _LONGEST)
+    width = min(max(width, min(columns * (label + 14.0), _LONGEST), 56.0), _LONGEST)
+    return height, width
+
+
+def tick_marks(offsets: Sequence[int], at: Sequence[float], room: float) -> list[tuple[int, float]]:
+    """Choose which offsets to write so that neighbours are `room` pixels apart."""
+    kept: list[tuple[int, float]] = []
+    for value, place in zip(offsets, at, strict=True):
+        if not kept or place - kept[-1][1] >= room:
+            kept.append((value, place))
+    return kept
+
+
+def heading(operand: Operand) -> tuple[Element, ...]:
+    """Name, type and block of an operand, over its drawing."""
+    shape = ", ".join(map(str, operand.shape))
+    kind = f"{operand.dtype}[{shape}]"
+    name_width = text_width(operand.name, 15, mono=True)
+    return (
+        text(0, 14, operand.name, size=15, weight=600, fill=colour("text"), mono=True),
+        text(name_width + 10, 14, kind, size=12, fill=colour("muted"), mono=True),
+        text(0, 32, block_words(operand), size=13, fill=colour("muted")),
+    )
+
+
+def block_words(operand: Operand) -> str:
+    """E.g. ``input, blocks of 128 × 64``; squeezed dimensions are written as a dash."""
+    if operand.space == "any":
+        return f"{operand.role}, left where it is"
+    where = f" in {operand.space}" if operand.space else ""
+    if not operand.shape:
+        return f"{operand.role}{where}, one number"
+    if operand.block == operand.shape and not any(operand.squeezed):
+        return f"{operand.role}{where}, whole"
+    block = " × ".join(
+        "–" if squeezed else str(size)
+        for size, squeezed in zip(operand.block, operand.squeezed, strict=True)
+    )
+    return f"{operand.role}{where}, blocks of {block}"
+
+
+def array_panel(call: Call, operand: Operand, chosen: Sequence[Program], *, steps: bool) -> SVG:
+    """Draw `operand` of `call`; blocks of the `chosen` programs are coloured, in that order."""
+    block = two(operand.block, 1)
+    extent = two(operand.shape, 1)
+    slices = _slices(call, operand)
+    corner = [b.first for blocks in slices.values() for b in blocks]
+    reach = tuple(
+        max(extent[d], *(c[d] + block[d] for c in corner if c[d] < extent[d]), 0) for d in (0, 1)
+    )
+    assert len(reach) == 2
+    labels = {
+        b: program_pattern(b.programs, call.grid) if call.grid else ""
+        for blocks in slices.values()
+        for b in blocks
+    }
+    widest = max((text_width(t, _LABEL, mono=True) for t in labels.values()), default=0.0)
+    height, width = sizes((reach[0], reach[1]), block, widest)
+    gutter = text_width(str(reach[0]), _TICK, mono=True) + 8 if len(operand.shape) > 1 else 1.0
+    body: list[Element] = list(heading(operand))
+    y = _HEAD
+    many = len(operand.shape) > 2
+    for at, blocks in list(slices.items())[:MOST_SLICES]:
+        if many:
+            index = ", ".join([*map(str, at), ":", ":"])
+            body.append(text(0, y + 12, f"[{index}]", size=12, fill=colour("text"), mono=True))
+            y += 20
+        plane = Plane(
+            x=gutter,
+            y=y + 16,
+            scale=(height / reach[0], width / reach[1]),
+            extent=extent,
+            reach=(reach[0], reach[1]),
+        )
+        body.extend(_slice(plane, operand, block, blocks, labels, chosen, steps))
+        y += 16 + height + 14
+    if (hidden := len(slices) - MOST_SLICES) > 0:
+        body.append(text(0, y + 8, f"and {hidden} more like these", fill=colour("muted")))
+        y += 16
+    head_width = max(
+        text_width(operand.name, 15, mono=True)
+        + 10
+        + text_width(f"{operand.dtype}[{', '.join(map(str, operand.shape))}]", 12, mono=True),
+        text_width(block_words(operand), 13),
+    )
+    return SVG(
+        width=max(gutter + width + 3, head_width),
+        height=y - 8,
+        body=tuple(body),
+        title=f"{operand.name}: {operand.dtype}[{', '.join(map(str, operand.shape))}]",
+        desc=describe(call, operand, chosen),
+    )
+
+
+def describe(call: Call, operand: Operand, chosen: Sequence[Program]) -> str:
+    """Say in words which elements of the operand each chosen program is given."""
+    sentences = [f"{operand.name} is an {block_words(operand)}."]
+    for program in chosen:
+        start = operand.starts[call.programs.index(program)]
+        ranges = ", ".join(
+            f"{first} to {first + size - 1}" if size > 1 else str(first)
+            for first, size in zip(start.tolist(), operand.block, strict=True)
+        )
+        who = f"Program {program_name(program)}" if call.grid else "The one program"
+        sentences.append(f"{who} is given elements [{ranges}].")
+    return " ".join(sentences)
+
+
+def _slices(call: Call, operand: Operand) -> dict[tuple[int, ...], list[_Block]]:
+    """Blocks of each drawn slice, by the leading indices of the slice."""
+    visits: dict[tuple[int, ...], list[int]] = {}
+    for step, start in enumerate(operand.starts.tolist()):
+        visits.setdefault(tuple(start), []).append(step)
+    slices: dict[tuple[int, ...], list[_Block]] = {}
+    for start, at in sorted(visits.items()):
+        block = _Block(two(start, 0), tuple(call.programs[s] for s in at), tuple(at))
+        slices.setdefault(start[:-2], []).append(block)
+    return slices
+
+
+def _slice(
+    plane: Plane,
+    operand: Operand,
+    block: tuple[int, int],
+    blocks: Sequence[_Block],
+    labels: dict[_Block, str],
+    chosen: Sequence[Program],
+    steps: bool,
+) -> list[Element]:
+    drawn: list[Element] = [_array_ground(plane)]
+    inside = [
+        b for b in blocks if all(0 <= f < e for f, e in zip(b.first, plane.extent, strict=True))
+    ]
+    disjoint = all(f % size == 0 for b in inside for f, size in zip(b.first, block, strict=True))
+    shown = inside if disjoint else [b for b in inside if set(b.programs) & set(chosen)]
+    for b in sorted(shown, key=lambda b: bool(set(b.programs) & set(chosen))):
+        drawn.extend(_block(plane, b, block, labels[b], chosen, steps))
+    drawn.extend(overhang(plane))
+    x, y, width, height = plane.box((0, 0), plane.extent)
+    drawn.append(
+        el(
+            "rect",
+            x=x,
+            y=y,
+            width=width,
+            height=height,
+            fill="none",
+            stroke=colour("text"),
+            stroke_width=1.5,
+        )
+    )
+    drawn.extend(ticks(plane, [b.first for b in shown], rows=len(operand.shape) > 1))
+    return drawn
+
+
+def _array_ground(plane: Plane) -> Element:
+    x, y, width, height = plane.box((0, 0), plane.extent)
+    return el("rect", x=x, y=y, width=width, height=height, fill=colour("panel"))
+
+
+def _block(
+    plane: Plane,
+    block: _Block,
+    size: tuple[int, int],
+    label: str,
+    chosen: Sequence[Program],
+    steps: bool,
+) -> list[Element]:
+    x, y, width, height = plane.box(block.first, size)
+    owners = [i for i, program in enumerate(chosen, start=1) if program in block.programs]
+    inset = 1.5 if owners else 0.5
+    box = {"x": x + inset, "y": y + inset, "width": width - 2 * inset, "height": height - 2 * inset}
+    parts: list[Element] = []
+    if not owners:
+        parts.append(el("rect", **box, fill=colour("raised"), stroke=colour("strong")))
+    share = box["width"] / max(len(owners), 1)
+    for i, owner in enumerate(owners):
+        parts.append(
+            el(
+                "rect",
+                x=box["x"] + i * share,
+                y=box["y"],
+                width=share,
+                height=box["height"],
+                fill=colour(f"fill-{owner}"),
+                stroke=colour(str(owner)),
+                stroke_width=2,
+            )
+        )
+    fits = text_width(label, _LABEL, mono=True) + 4 <= width and height >= 15
+    order = (
+        f"step {runs(block.visits)}" if len(block.visits) == 1 else f"steps {runs(block.visits)}"
+    )
+    two_lines = steps and height >= 34 and text_width(order, 10.5) + 4 <= width
+    middle = y + height / 2 + (-2.5 if two_lines else 4)
+    if label and fits:
+        ink = colour("text") if owners else colour("muted")
+        weight = 600 if owners else None
+        parts.append(
+            text(x + width / 2, middle, label, size=_LABEL, fill=ink, weight=weight,
+                 anchor="middle", mono=True)
+        )  # fmt: skip
+    if two_lines:
+        parts.append(
+            text(x + width / 2, middle + 15, order, size=10.5, fill=colour("muted"),
+                 anchor="middle")
+        )  # fmt: skip
+    return parts
+
+
+def overhang(plane: Plane) -> list[Element]:
+    """Hatch what is drawn past the array's edge, to the right and below."""
+    rows, columns = plane.extent
+    past = [
+        ((0, columns), (rows, plane.reach[1] - columns)),
+        ((rows, 0), (plane.reach[0] - rows, plane.reach[1])),
+    ]
+    parts = []
+    for first, size in past:
+        if min(size) <= 0:
+            continue
+        x, y, width, height = plane.box(first, size)
+        parts.append(
+            el("path", d=hatch(x, y, width, height), stroke=colour("muted"), stroke_width=1)
+        )
+        parts.append(
+            el(
+                "rect",
+                x=x,
+                y=y,
+                width=width,
+                height=height,
+                fill="none",
+                stroke=colour("muted"),
+                stroke_dasharray="4 3",
+            )
+        )
+    return parts
+
+
+def ticks(plane: Plane, firsts: Sequence[tuple[int, int]], *, rows: bool) -> list[Element]:
+    """Write first elements of blocks along the top edge, and along the left edge if `rows`."""
+    parts = []
+    columns = sorted({0, *(f[1] for f in firsts)})
+    widest = text_width(str(columns[-1]), _TICK, mono=True) + 6
+    at = [plane.x + c * plane.scale[1] for c in columns]
+    for value, x in tick_marks(columns, at, widest):
+        parts.append(text(x, plane.y - 5, str(value), size=_TICK, fill=colour("muted"), mono=True))
+    if rows:
+        down = sorted({0, *(f[0] for f in firsts)})
+        places = [plane.y + r * plane.scale[0] for r in down]
+        for value, y in tick_marks(down, places, 13):
+            parts.append(
+                text(plane.x - 5, y + 9, str(value), size=_TICK, fill=colour("muted"),
+                     anchor="end", mono=True)
+            )  # fmt: skip
+    return parts
