@@ -99,10 +99,11 @@ def why_unavailable() -> str:
 
 def install_line() -> str:
     """The command that installs the libtpu which the installed jax names."""
-    return f'{sys.executable} -m pip install "libtpu{_wanted_libtpu()}"'
+    return f'{sys.executable} -m pip install "libtpu{wanted_libtpu()}"'
 
 
-def _wanted_libtpu() -> str:
+def wanted_libtpu() -> str:
+    """The libtpu that the installed jax names, as a requirement, e.g. `==0.0.50.*`; may be empty."""
     try:
         for line in importlib.metadata.requires("jax") or ():
             if match := re.match(r"libtpu\s*([=<>!~][^;]*?)\s*;", line):

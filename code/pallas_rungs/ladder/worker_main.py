@@ -1,8 +1,9 @@
 """The process in which a reader's file is loaded and tried, one rung at a time.
 
-It answers two requests. `load` executes the file and makes its problems; `attempt` tries one
-problem on one rung and target. Either answer may hold `escalate`: why the same should be tried with
-the chip named before the file is imported, which needs a fresh process.
+It answers three requests. `load` executes the file and makes its problems; `settings` names the
+simulator settings to try; `attempt` tries one problem on one rung and target. An answer may hold
+`escalate`: why the same should be tried with the chip named before the file is imported, which
+needs a fresh process.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ def main(request_fd: int, reply_fd: int) -> None:
     """Import jax, say so, then answer requests until the end of the stream."""
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, all_threads=True)
+    if os.environ.pop("PALLAS_RUNGS_WARM_COMPILER", ""):
+        from pallas_rungs.compilers import libtpu
+
+        libtpu.warm_up()
     import jax
 
     # Not inherited by what the file starts, and out of the way of a file that closes low numbers.
@@ -66,6 +71,10 @@ class _Session:
                 return self._load(request)
             except LoadError as error:
                 return {"error": str(error)}
+        if request["op"] == "settings":
+            from pallas_rungs.ladder.rungs import simulator_settings
+
+            return {"settings": list(simulator_settings(self._problems[request["problem"]]))}
         if request["op"] == "attempt":
             return self._attempt(request)
         raise ValueError(f"unknown request {request['op']!r}")
@@ -96,22 +105,7 @@ class _Session:
                 return {"error": str(error)}
             raise LoadError(_says(f"{path.name}: its cases could not be made", error, path)) from None
         self._problems = [_with_tolerance(problem, request) for problem in problems]
-        from pallas_rungs.ladder.climb import targets_of
-
-        rungs, chips = request["rungs"], tuple(request["chips"])
-        return {
-            "problems": [
-                {
-                    "name": problem.name,
-                    "targets": [
-                        [str(rung), target]
-                        for rung in rungs
-                        for target in targets_of(rung, problem, chips)
-                    ],
-                }
-                for problem in self._problems
-            ]
-        }
+        return {"problems": [problem.name for problem in self._problems]}
 
     def _import_failed(self, path: Path, error: BaseException) -> dict[str, Any]:
         from pallas_rungs.ladder.pretend import why_name_the_chip
@@ -123,7 +117,7 @@ class _Session:
         return answer
 
     def _attempt(self, request: dict[str, Any]) -> dict[str, Any]:
-        from pallas_rungs.ladder.climb import attempt
+        from pallas_rungs.ladder.rungs import attempt
         from pallas_rungs.ladder.pretend import why_name_the_chip
         from pallas_rungs.ladder.status import Rung, Status
 
@@ -132,6 +126,7 @@ class _Session:
             problem,
             Rung(request["rung"]),
             request["target"],
+            chip=request["chip"],
             time_limit=request["time_limit"],
             cache=request["cache"],
         )

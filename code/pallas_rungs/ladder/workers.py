@@ -46,8 +46,6 @@ class FileRequest:
       seed: seed of random inputs.
       rtol: relative tolerance, None for the default.
       atol: absolute tolerance, None for the default.
-      rungs: names of the rungs to try.
-      chips: names of the chips to try.
     """
 
     path: str
@@ -58,16 +56,6 @@ class FileRequest:
     seed: int = 0
     rtol: float | None = None
     atol: float | None = None
-    rungs: tuple[str, ...] = ()
-    chips: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class LoadedProblem:
-    """One of the file's problems: its name and the (rung, target) pairs to try it on."""
-
-    name: str
-    targets: tuple[tuple[Rung, str], ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +70,11 @@ class NeedsChip(LoadError):
     """The file cannot be imported on a machine that shows a CPU."""
 
 
-def worker_environment() -> dict[str, str | None]:
+WARM_COMPILER = "PALLAS_RUNGS_WARM_COMPILER"
+"""Set in a worker that will need the compiler: it starts the compiler's process with its own."""
+
+
+def worker_environment(*, compiles: bool = False) -> dict[str, str | None]:
     """Environment of a process that runs a reader's file on the CPU, with several devices.
 
     XLA's CPU runtime blocks a thread of its pool for every device that waits for another one, so
@@ -95,6 +87,7 @@ def worker_environment() -> dict[str, str | None]:
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": flags,
         "NPROC": os.environ.get("NPROC", str(2 * DEVICES)),
+        WARM_COMPILER: "1" if compiles else None,
     }
 
 
@@ -107,6 +100,7 @@ class FileWorker:
       pretend_chip: the chip to name before the file is imported.
       pretend_level: how insistently (see `pretend.LEVELS`); 0 names none.
       cache: whether compiler outcomes may come from the disk cache.
+      compiles: whether the compile rung will be tried.
     """
 
     def __init__(
@@ -117,16 +111,19 @@ class FileWorker:
         pretend_chip: str = "",
         pretend_level: int = 0,
         cache: bool = True,
+        compiles: bool = False,
     ) -> None:
         self.request = request
         self.time_limit = time_limit
         self.pretend_chip = pretend_chip
         self.pretend_level = pretend_level
         self.cache = cache
-        self.problems: tuple[LoadedProblem, ...] = ()
+        self.problems: tuple[str, ...] = ()
         self._loaded = False
         self._worker = Worker(
-            "pallas_rungs.ladder.worker_main", env=worker_environment(), cwd=Path.cwd()
+            "pallas_rungs.ladder.worker_main",
+            env=worker_environment(compiles=compiles),
+            cwd=Path.cwd(),
         )
 
     @property
@@ -147,8 +144,8 @@ class FileWorker:
         """End the process."""
         self._worker.close()
 
-    def load(self) -> tuple[LoadedProblem, ...]:
-        """Load the file in a process, if it is not, and return its problems.
+    def load(self) -> tuple[str, ...]:
+        """Load the file in a process, if it is not, and return the names of its problems.
 
         Raises:
           NeedsChip: it cannot be imported where only a CPU is seen.
@@ -180,16 +177,22 @@ class FileWorker:
             )
         if error_text := outcome.header.get("error"):
             raise (NeedsChip if outcome.header.get("escalate") else LoadError)(error_text)
-        self.problems = tuple(
-            LoadedProblem(
-                given["name"], tuple((Rung(rung), target) for rung, target in given["targets"])
-            )
-            for given in outcome.header["problems"]
-        )
+        self.problems = tuple(outcome.header["problems"])
         self._loaded = True
         return self.problems
 
-    def attempt(self, problem: int, rung: Rung, target: str) -> Attempted:
+    def settings(self, problem: int) -> tuple[str, ...]:
+        """The simulator settings to try a problem with; the plain one where it cannot be traced."""
+        try:
+            self.load()
+        except LoadError:
+            return ("default",)
+        outcome = self._worker.request(
+            {"op": "settings", "problem": problem}, time_limit=self.time_limit
+        )
+        return tuple(outcome.header["settings"]) if isinstance(outcome, Reply) else ("default",)
+
+    def attempt(self, problem: int, rung: Rung, target: str, chip: str) -> Attempted:
         """Try one problem on one rung and target, in a fresh process if the last one is gone."""
         try:
             self.load()
@@ -208,6 +211,7 @@ class FileWorker:
             "problem": problem,
             "rung": str(rung),
             "target": target,
+            "chip": chip,
             "time_limit": self.time_limit,
             "cache": self.cache,
         }

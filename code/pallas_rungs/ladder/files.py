@@ -1,0 +1,266 @@
+"""The climb of a reader's own file: every rung in a worker process, with a time limit.
+
+The file is executed. What it does to its process (dies, hangs, prints, leaves) becomes a verdict or
+one clear error, and the other rungs go on in a fresh process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pallas_rungs.compilers.chips import chip_named
+from pallas_rungs.ladder.arguments import parse_arguments
+from pallas_rungs.ladder.loading import LoadError, parse_target
+from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
+from pallas_rungs.ladder.verdict import Verdict
+from pallas_rungs.ladder.workers import (
+    Attempted,
+    FileRequest,
+    FileWorker,
+    NeedsChip,
+)
+
+TIME_LIMIT = 60.0
+"""Seconds that one attempt may take when nothing else is said."""
+
+_LEVELS_BEFORE_IMPORT = (2, 3)
+
+
+@dataclass(frozen=True)
+class ProblemVerdicts:
+    """What the rungs said about one problem of the file."""
+
+    name: str
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True)
+class FileClimb:
+    """The climb of a file.
+
+    Attributes:
+      target: FILE:SYMBOL.
+      problems: one entry for each problem that the file gave.
+      printed_lines: how many lines the file printed while it was tried.
+      last_lines: the last of them.
+    """
+
+    target: str
+    problems: tuple[ProblemVerdicts, ...]
+    printed_lines: int = 0
+    last_lines: tuple[str, ...] = ()
+
+
+def climb_file(
+    path: str | Path,
+    symbol: str,
+    *,
+    args: str | None = None,
+    reference: str | None = None,
+    rungs: Sequence[Rung] = EVERY_RUNG_HERE,
+    chips: Sequence[str] = ("v5e",),
+    case: str | None = None,
+    time_limit: float = TIME_LIMIT,
+    seed: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+    cache: bool = True,
+    on_verdict: Callable[[str, Verdict], None] | None = None,
+) -> FileClimb:
+    """Try a function of a reader's file on the rungs. This executes the file.
+
+    Args:
+      path: the file.
+      symbol: a function in it that calls a Pallas kernel.
+      args: its arguments as text, e.g. `"f32[256,512], bf16[512,512]"`; None takes what the file
+        gives (`cases()` or `inputs()`).
+      reference: `FILE:SYMBOL`, or the name of a function in the same file, to compare with.
+      rungs: which rungs.
+      chips: chips for the rungs that need one.
+      case: try only the problem of this name.
+      time_limit: seconds for importing the file and for each attempt.
+      seed: seed of random inputs.
+      rtol: relative tolerance; None takes that of the dtype.
+      atol: absolute tolerance; None takes that of the dtype.
+      cache: whether compiler outcomes may come from the disk cache.
+      on_verdict: called with the problem's name and each verdict as it comes.
+
+    Raises:
+      LoadError: the file or the symbol cannot be tried at all; the message says why.
+      ArgumentError: `args` does not parse.
+      ValueError: no such chip.
+    """
+    target = parse_target(f"{path}:{symbol}")
+    if args is not None:
+        parse_arguments(args, x64=True)
+    named = None
+    if reference is not None:
+        given = reference if ":" in reference else f"{path}:{reference}"
+        named = parse_target(given, "the reference")
+    request = FileRequest(
+        path=str(target.path),
+        symbol=symbol,
+        args=args,
+        reference_path="" if named is None else str(named.path),
+        reference_symbol="" if named is None else named.symbol,
+        seed=seed,
+        rtol=rtol,
+        atol=atol,
+    )
+    chosen = tuple(dict.fromkeys(chip_named(chip).name for chip in chips))
+    if not chosen:
+        raise ValueError("no chip was named")
+    compiles = Rung.COMPILE in rungs
+    with _climbing(_Climb(request, chosen, time_limit, cache, compiles)) as climb:
+        names = climb.load()
+        indices = [
+            index
+            for index, name in enumerate(names)
+            if case is None or case in (name, name.removeprefix(symbol).strip())
+        ]
+        if not indices:
+            there = ", ".join(name.removeprefix(symbol).strip() or name for name in names)
+            raise LoadError(f"{target.path.name} gives no case {case!r}; its cases are {there}")
+        done = []
+        for index in indices:
+            verdicts = []
+            for verdict in climb.verdicts(index, rungs):
+                verdicts.append(verdict)
+                if on_verdict is not None:
+                    on_verdict(names[index], verdict)
+            done.append(ProblemVerdicts(names[index], tuple(verdicts)))
+        climb.close()
+        return FileClimb(str(target), tuple(done), climb.printed_lines, climb.last_lines)
+
+
+@dataclass
+class _Climb:
+    """The worker in use, and what has been learnt about naming the chip before the import."""
+
+    request: FileRequest
+    chips: tuple[str, ...]
+    time_limit: float
+    cache: bool
+    compiles: bool
+    level: int = 0
+    why: str = ""
+    hopeless: bool = False
+    worker: FileWorker | None = None
+    printed_lines: int = 0
+    last_lines: tuple[str, ...] = field(default=())
+
+    def load(self) -> tuple[str, ...]:
+        """Load the file; where it cannot be imported on a CPU, with the first chip named."""
+        chip = self.chips[0]
+        try:
+            return self._use(0, chip).load()
+        except NeedsChip as first:
+            for level in _LEVELS_BEFORE_IMPORT:
+                try:
+                    problems = self._use(level, chip).load()
+                except LoadError:
+                    continue
+                self.level, self.why = level, str(first)
+                return problems
+            raise LoadError(str(first)) from None
+
+    def verdicts(self, problem: int, rungs: Sequence[Rung]) -> Iterator[Verdict]:
+        """Try a problem on the rungs, in the order given."""
+        hung: Verdict | None = None
+        for rung in rungs:
+            for target in self._targets(problem, rung, hung):
+                if hung is not None:
+                    yield _not_tried(hung, rung, target)
+                    continue
+                verdict = self.attempt(problem, rung, target)
+                yield verdict
+                if rung is Rung.TRACE and verdict.status in (Status.TIMED_OUT, Status.DEADLOCKED):
+                    hung = verdict
+
+    def _targets(self, problem: int, rung: Rung, hung: Verdict | None) -> tuple[str, ...]:
+        if rung in (Rung.LOWER, Rung.COMPILE):
+            return self.chips
+        if rung is not Rung.SIMULATE:
+            return ("",)
+        if hung is not None:
+            return ("default",)
+        return self._use(self.level, self.chips[0]).settings(problem)
+
+    def attempt(self, problem: int, rung: Rung, target: str) -> Verdict:
+        """Try once; where it asks for the chip, again with the chip named before the import."""
+        chip = target if target in self.chips else self.chips[0]
+        first = self._attempt(self.level, chip, problem, rung, target)
+        if not first.escalate or self.hopeless:
+            return first.verdict
+        for level in _LEVELS_BEFORE_IMPORT:
+            again = self._attempt(level, chip, problem, rung, target)
+            if _got_further(first.verdict, again.verdict):
+                self.level, self.why = level, first.escalate
+                return again.verdict
+        self.hopeless = True
+        return first.verdict
+
+    def close(self) -> None:
+        """End the worker."""
+        if self.worker is not None:
+            self.printed_lines += self.worker.printed_lines
+            self.last_lines = (*self.last_lines, *self.worker.last_lines)[-400:]
+            self.worker.close()
+            self.worker = None
+
+    def _attempt(self, level: int, chip: str, problem: int, rung: Rung, target: str) -> Attempted:
+        return self._use(level, chip).attempt(problem, rung, target, chip)
+
+    def _use(self, level: int, chip: str) -> FileWorker:
+        """The worker at that level: the one in use where it is the right one, else a new one."""
+        worker = self.worker
+        if worker is not None and worker.pretend_level == level:
+            if not level or worker.pretend_chip == chip:
+                return worker
+        self.close()
+        self.worker = FileWorker(
+            self.request,
+            time_limit=self.time_limit,
+            pretend_chip=chip if level else "",
+            pretend_level=level,
+            cache=self.cache,
+            compiles=self.compiles,
+        )
+        return self.worker
+
+
+@contextmanager
+def _climbing(climb: _Climb) -> Iterator[_Climb]:
+    try:
+        yield climb
+    finally:
+        climb.close()
+
+
+def _not_tried(hung: Verdict, rung: Rung, target: str) -> Verdict:
+    """The verdict of a rung above one where the program never came back from being traced."""
+    return Verdict.of(
+        rung,
+        hung.status,
+        target,
+        "not tried: every rung starts by tracing, and that did not end",
+        error=hung.error,
+        details={"not_tried": True},
+    )
+
+
+def _got_further(first: Verdict, again: Verdict) -> bool:
+    """Whether naming the chip changed what there is to judge."""
+    if again.status in (Status.NO_KERNEL, Status.CRASHED, Status.UNAVAILABLE):
+        return False
+    if first.status is Status.NO_KERNEL:
+        return True
+    same = (
+        first.error is not None
+        and again.error is not None
+        and (first.error.message == again.error.message)
+    )
+    return again.status is not first.status or not same
