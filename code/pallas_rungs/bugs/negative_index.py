@@ -1,4 +1,8 @@
-"""The last row of a Ref by index -1, as in NumPy."""
+"""The last row of a Ref by index -1, as in NumPy.
+
+No rung tells. The lowered module shows it to whoever reads it: a ``vector.load`` from row -1 of the
+block, which is memory that belongs to something else.
+"""
 
 import jax
 import jax.numpy as jnp
