@@ -6,7 +6,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup book test bench serve clean pins newest-libtpu
+.PHONY: help setup book test bench serve clean pins
 
 PORT ?= 8000
 # Cheap tests first: what fails, fails early.

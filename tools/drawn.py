@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "pallas_rungs"
+IMPORTS = "imports"  # draws the file's import lines, no symbol
 OPTION = re.compile(r"^:source:\s*(?P<targets>\S.*)$", re.M)
 
 
@@ -35,6 +36,8 @@ def drawn_by_chapters(root: Path) -> dict[Symbol, list[str]]:
             for target in option["targets"].split(","):
                 before, colon, name = target.strip().rpartition(":")
                 module = before if colon else module
+                if name == IMPORTS:
+                    continue
                 # `Class.method` is a part of Class.
                 symbol = Symbol(module, name.partition(".")[0])
                 drawn.setdefault(symbol, []).append(f"{chapter.relative_to(root)}:{line}")
