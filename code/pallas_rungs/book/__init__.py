@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 PARTS = (
     "faults",
-    "theme",
     "execute",
     "captions",
     "gather",
