@@ -279,6 +279,12 @@ def test_package_metadata_agrees_with_the_pins(root: Path) -> None:
         assert version in {"", compiled[name]}, f"{dependency}: pinned to {compiled[name]}"
 
 
+def test_one_version_everywhere(root: Path) -> None:
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    assert f'__version__ = "{version}"' in (root / "code/pallas_rungs/__init__.py").read_text()
+    assert re.search(rf"^version: {re.escape(version)}$", (root / "CITATION.cff").read_text(), re.M)
+
+
 # Node and Chromium
 
 
