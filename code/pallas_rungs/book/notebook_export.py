@@ -52,18 +52,19 @@ def install_cell(pins: Mapping[str, str], repository: str, commit: str) -> str:
         repository: address of the book's repository; the package comes from it.
         commit: the commit to take; the newest when it is empty.
     """
-    lines = [
-        "# Installs what this page was verified with. Run it once; restart when asked to.",
-    ]
-    for name, wanted in pins.items():
+    wanted = []
+    for name, number in pins.items():
         marker = ""
         if name == "libtpu":
             marker = '; sys_platform == "linux" and platform_machine == "x86_64"'
-        lines.append(f"%pip install -q '{name}=={wanted}{marker}'")
+        wanted.append(f"'{name}=={number}{marker}'")
     if repository:
         at = f"@{commit}" if commit else ""
-        lines.append(f"%pip install -q 'pallas-rungs @ git+{repository}{at}'")
-    return "\n".join(lines)
+        wanted.append(f"'pallas-rungs @ git+{repository}{at}'")
+    return (
+        "# Installs what this page was verified with. Run it once; restart when asked to.\n"
+        f"%pip install -q {' '.join(wanted)}"
+    )
 
 
 def export(
