@@ -1,0 +1,47 @@
+"""The labels of the museum: complete, consistent, and one bug for every rung."""
+
+from types import ModuleType
+
+import pytest
+
+from pallas_rungs.bugs import MUSEUM
+
+RUNGS = ("trace", "interpret", "simulate", "lower", "compile")
+STATUSES = {"passed", "wrong", "refused", "crashed"}
+
+each_bug = pytest.mark.parametrize("bug", MUSEUM, ids=lambda bug: bug.__name__.rpartition(".")[2])
+
+
+@each_bug
+def test_a_verdict_is_expected_on_every_rung(bug: ModuleType) -> None:
+    assert tuple(bug.EXPECTED) == RUNGS
+    assert set(bug.EXPECTED.values()) <= STATUSES
+
+
+@each_bug
+def test_first_caught_is_the_first_verdict_that_is_not_passed(bug: ModuleType) -> None:
+    first = next((rung for rung in RUNGS if bug.EXPECTED[rung] != "passed"), "none")
+    assert first == bug.FIRST_CAUGHT
+
+
+@each_bug
+def test_symptom_and_rule_are_one_line_each(bug: ModuleType) -> None:
+    for label in (bug.SYMPTOM, bug.RULE):
+        assert label
+        assert label == label.strip()
+        assert "\n" not in label
+
+
+def test_every_rung_is_the_first_to_catch_a_bug_and_one_is_caught_by_none() -> None:
+    assert {bug.FIRST_CAUGHT for bug in MUSEUM} == {*RUNGS, "none"}
+
+
+def test_the_museum_follows_the_rungs() -> None:
+    order = [(*RUNGS, "none").index(bug.FIRST_CAUGHT) for bug in MUSEUM]
+    assert order == sorted(order)
+
+
+def test_no_bug_is_shown_twice_or_left_out(root) -> None:
+    files = {path.stem for path in (root / "code/pallas_rungs/bugs").glob("*.py")}
+    names = [bug.__name__.rpartition(".")[2] for bug in MUSEUM]
+    assert sorted(names) == sorted(files - {"__init__"})
