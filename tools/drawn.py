@@ -91,8 +91,21 @@ def names_in(node: ast.AST) -> set[str]:
     return names
 
 
-def modules_in(tree: ast.Module) -> set[str]:
-    """Collects the modules of ours that a test file imports, as `kernels/add.py`."""
+def listed_in(root: Path, package: str, name: str) -> set[str]:
+    """Collects the modules that a package lists under a name, such as `bugs.MUSEUM`."""
+    path = root / "code" / PACKAGE / package / "__init__.py"
+    if not path.is_file():
+        return set()
+    listing = top_level(ast.parse(path.read_text("utf-8"))).get(name)
+    value = getattr(listing, "value", None)
+    return names_in(value) if isinstance(value, ast.Tuple | ast.List | ast.Dict) else set()
+
+
+def modules_in(root: Path, tree: ast.Module) -> set[str]:
+    """Collects the modules of ours that a test file imports, as `kernels/add.py`.
+
+    A test that imports a package's list of modules, such as `MUSEUM`, goes through all of them.
+    """
     dotted: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -100,6 +113,10 @@ def modules_in(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             dotted.add(node.module)
             dotted |= {f"{node.module}.{alias.name}" for alias in node.names}
+            package = node.module.removeprefix(f"{PACKAGE}.")
+            for alias in node.names:
+                listed = listed_in(root, package, alias.name)
+                dotted |= {f"{node.module}.{module}" for module in listed}
     prefix = f"{PACKAGE}."
     return {
         name.removeprefix(prefix).replace(".", "/") + ".py"
@@ -116,7 +133,7 @@ def reached_by_tests(root: Path) -> set[Symbol]:
     named: dict[str, set[str]] = {}
     for path in sorted((root / "tests").rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
-        for module in modules_in(tree):
+        for module in modules_in(root, tree):
             named.setdefault(module, set()).update(names_in(tree))
     reached = set()
     for module, names in named.items():

@@ -21,7 +21,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("book",),
-    ("practice",),
+    ("practice", "doctor"),
     ("ladder", "walk", "exhibits", "figures"),
     ("compilers", "ir", "performance"),
     ("bugs",),

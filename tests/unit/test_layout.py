@@ -13,7 +13,6 @@ from drawn import Symbol
 
 # Symbols of kernels that no chapter draws, and why that is so.
 UNDRAWN: dict[str, str] = {}
-REFERENCE = "a NumPy line that a chapter calls by name"
 
 
 def plant(folder: Path, files: Mapping[str, str]) -> Path:
@@ -237,6 +236,26 @@ def test_test_of_a_call_reaches_the_body_that_it_passes_on(tmp_path: Path) -> No
     plant(tmp_path, {f"{P}/kernels/add.py": KERNEL, "book/start/a.md": CHAPTER})
     plant(tmp_path, {"tests/unit/test_add.py": TEST})
     assert drawn.untested(tmp_path) == {}
+
+
+def test_test_that_goes_through_a_list_reaches_its_modules(tmp_path: Path) -> None:
+    bug = "def broken(): return body\ndef body(): ...\ndef forgotten(): ..."
+    museum = "from . import a, b\nMUSEUM: tuple = (a,)"
+    chapter = ":source: bugs/a.py:body, forgotten, bugs/b.py:body"
+    test = "from pallas_rungs.bugs import MUSEUM\ndef test(): [bug.broken() for bug in MUSEUM]"
+    plant(tmp_path, {f"{P}/bugs/{name}.py": bug for name in "ab"})
+    plant(
+        tmp_path, {f"{P}/bugs/__init__.py": museum, "book/a.md": chapter, "tests/test_a.py": test}
+    )
+    assert {str(symbol) for symbol in drawn.untested(tmp_path)} == {
+        "bugs/a.py:forgotten",
+        "bugs/b.py:body",
+    }
+
+
+def test_import_lines_are_no_symbol(tmp_path: Path) -> None:
+    plant(tmp_path, {"book/a.md": ":source: kernels/a.py:imports, f\n"})
+    assert [str(s) for s in drawn.drawn_by_chapters(tmp_path)] == ["kernels/a.py:f"]
 
 
 def test_second_file_in_one_option_is_read(tmp_path: Path) -> None:
