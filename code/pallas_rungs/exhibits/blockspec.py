@@ -170,6 +170,18 @@ def program_at(grid: tuple[int, ...], step: int) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(step, grid))
 
 
+def covered(dim: Dimension, padded: int) -> bool:
+    """Tell whether the windows that interpret mode writes reach every element of the dimension."""
+    reached = 0
+    for program in range(dim.programs):
+        start = dim.index_of(program) * (dim.size if dim.kind == "blocked" else 1)
+        start = min(start, padded - dim.size)
+        if start > reached:
+            return False
+        reached = max(reached, start + dim.size)
+    return reached >= dim.array
+
+
 def derive(setting: Setting) -> dict[str, Any]:
     """Compute all that the sandbox shows.
 
@@ -193,10 +205,7 @@ def derive(setting: Setting) -> dict[str, Any]:
     padded = list(padded_shape(array, tuple(window)))
     valid = [max(0, min(s + w, n) - s) for s, w, n in zip(start, window, array, strict=True)]
     strays = any(s >= n for s, n in zip(last, array, strict=True))
-    if 0 in valid:
-        reach = "outside"
-    else:
-        reach = "inside" if valid == window else "overhang"
+    reach = "outside" if 0 in valid else "inside" if valid == window else "overhang"
 
     buffers = 1 if first == last or mapping.has_trivial_window() else 2
     memory = vmem.in_flight(setting.chip, setting.dtype, array, tuple(window), buffers)
@@ -219,6 +228,9 @@ def derive(setting: Setting) -> dict[str, Any]:
         "valid": valid,
         "reach": reach,
         "strays": strays,
+        "covers": all(
+            covered(dim, extent) for dim, extent in zip(setting.dims, padded, strict=True)
+        ),
         "buffers": buffers,
         **memory,
         "refusals": refusals,

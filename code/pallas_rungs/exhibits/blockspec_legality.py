@@ -30,9 +30,10 @@ def block_shape_refusal(chip: str, mapping: pallas_core.BlockMapping) -> str:
       The refusal's words up to the array's shape; empty when the shape is legal.
     """
     debug_info = jax_core.DebugInfo("pallas_call", KERNEL_NAME, ("x_ref", "o_ref"), ())
+    unused: Any = None  # the check takes a lowering context and drops it
     with vmem.pretend(chip):
         try:
-            lowering._check_block_mappings((mapping,), None, debug_info, tpu_core.CoreType.TC)
+            lowering._check_block_mappings((mapping,), unused, debug_info, tpu_core.CoreType.TC)
         except ValueError as error:
             return shortened(str(error))
     return ""
