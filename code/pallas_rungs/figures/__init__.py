@@ -1,6 +1,20 @@
 """Figures drawn from data, light and dark; a cell whose last expression is one shows it."""
 
 from pallas_rungs.figures.blocks import block_ownership
+from pallas_rungs.figures.clamped import clamped_blocks
+from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.svg import SVG, Figure
+from pallas_rungs.figures.tables import Table, ladder_matrix, table
+from pallas_rungs.figures.walk import grid_walk
 
-__all__ = ["SVG", "Figure", "block_ownership"]
+__all__ = [
+    "SVG",
+    "Figure",
+    "Table",
+    "block_ownership",
+    "clamped_blocks",
+    "grid_walk",
+    "ladder_matrix",
+    "ladder_picture",
+    "table",
+]

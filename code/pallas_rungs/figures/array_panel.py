@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pallas_rungs.figures.calls import Call, Operand
 from pallas_rungs.figures.programs import Program, program_name, program_pattern, runs
-from pallas_rungs.figures.svg import SVG, Element, el, hatch, text, text_width
+from pallas_rungs.figures.svg import SVG, Element, el, hatch, number, text, text_width
 from pallas_rungs.figures.theme import colour
 
 MOST_SLICES = 4
@@ -112,7 +112,15 @@ def block_words(operand: Operand) -> str:
     return f"{operand.role}{where}, blocks of {block}"
 
 
-def array_panel(call: Call, operand: Operand, chosen: Sequence[Program], *, steps: bool) -> SVG:
+@dataclass(frozen=True)
+class Panel:
+    """The drawing of one operand, and whether some of it is hatched."""
+
+    drawing: SVG
+    hatched: bool
+
+
+def array_panel(call: Call, operand: Operand, chosen: Sequence[Program], *, steps: bool) -> Panel:
     """Draw `operand` of `call`; blocks of the `chosen` programs are coloured, in that order."""
     block = two(operand.block, 1)
     extent = two(operand.shape, 1)
@@ -156,13 +164,14 @@ def array_panel(call: Call, operand: Operand, chosen: Sequence[Program], *, step
         + text_width(f"{operand.dtype}[{', '.join(map(str, operand.shape))}]", 12, mono=True),
         text_width(block_words(operand), 13),
     )
-    return SVG(
+    drawing = SVG(
         width=max(gutter + width + 3, head_width),
         height=y - 8,
         body=tuple(body),
         title=f"{operand.name}: {operand.dtype}[{', '.join(map(str, operand.shape))}]",
         desc=describe(call, operand, chosen),
     )
+    return Panel(drawing, hatched=(reach[0], reach[1]) != extent)
 
 
 def describe(call: Call, operand: Operand, chosen: Sequence[Program]) -> str:
@@ -206,8 +215,11 @@ def _slice(
     ]
     disjoint = all(f % size == 0 for b in inside for f, size in zip(b.first, block, strict=True))
     shown = inside if disjoint else [b for b in inside if set(b.programs) & set(chosen)]
-    for b in sorted(shown, key=lambda b: bool(set(b.programs) & set(chosen))):
-        drawn.extend(_block(plane, b, block, labels[b], chosen, steps))
+    if disjoint:
+        for b in sorted(shown, key=lambda b: bool(set(b.programs) & set(chosen))):
+            drawn.extend(_block(plane, b, block, labels[b], chosen, steps))
+    else:
+        drawn.extend(_overlapping(plane, block, shown, chosen))
     drawn.extend(overhang(plane))
     x, y, width, height = plane.box((0, 0), plane.extent)
     drawn.append(
@@ -246,31 +258,19 @@ def _block(
     parts: list[Element] = []
     if not owners:
         parts.append(el("rect", **box, fill=colour("raised"), stroke=colour("strong")))
-    share = box["width"] / max(len(owners), 1)
-    for i, owner in enumerate(owners):
-        parts.append(
-            el(
-                "rect",
-                x=box["x"] + i * share,
-                y=box["y"],
-                width=share,
-                height=box["height"],
-                fill=colour(f"fill-{owner}"),
-                stroke=colour(str(owner)),
-                stroke_width=2,
-            )
-        )
-    fits = text_width(label, _LABEL, mono=True) + 4 <= width and height >= 15
+    parts.extend(_shares(box, owners))
+    x, y, width, height = _inside(plane, x, y, width, height)
+    label, label_size = _fitted(label, width, height)
     order = (
         f"step {runs(block.visits)}" if len(block.visits) == 1 else f"steps {runs(block.visits)}"
     )
     two_lines = steps and height >= 34 and text_width(order, 10.5) + 4 <= width
     middle = y + height / 2 + (-2.5 if two_lines else 4)
-    if label and fits:
+    if label:
         ink = colour("text") if owners else colour("muted")
         weight = 600 if owners else None
         parts.append(
-            text(x + width / 2, middle, label, size=_LABEL, fill=ink, weight=weight,
+            text(x + width / 2, middle, label, size=label_size, fill=ink, weight=weight,
                  anchor="middle", mono=True)
         )  # fmt: skip
     if two_lines:
@@ -278,6 +278,62 @@ def _block(
             text(x + width / 2, middle + 15, order, size=10.5, fill=colour("muted"),
                  anchor="middle")
         )  # fmt: skip
+    return parts
+
+
+def _overlapping(
+    plane: Plane, size: tuple[int, int], blocks: Sequence[_Block], chosen: Sequence[Program]
+) -> list[Element]:
+    """Blocks that overlap: a frame for each chosen program, every one a lane further in."""
+    parts = []
+    lane = min(34.0, plane.extent[1] * plane.scale[1] / (2 * len(chosen) + 1))
+    pairs = [(i, p, b) for b in blocks for i, p in enumerate(chosen, 1) if p in b.programs]
+    for turn, (owner, program, block) in enumerate(pairs):
+        x, y, width, height = plane.box(block.first, size)
+        inset = 2 + turn * lane
+        box = {"x": x + inset, "y": y + 2, "width": width - inset - 2, "height": height - 4}
+        parts.append(
+            el("rect", **box, fill=colour(f"fill-{owner}"), fill_opacity="0.55",
+               stroke=colour(str(owner)), stroke_width=2)
+        )  # fmt: skip
+        parts.append(
+            text(x + inset + 7, y + height / 2 + 4, program_name(program), size=_LABEL,
+                 fill=colour("text"), weight=600, mono=True)
+        )  # fmt: skip
+    return parts
+
+
+def _fitted(label: str, width: float, height: float) -> tuple[str, float]:
+    """The label and its size, made smaller if need be; an empty label if nothing fits."""
+    close = label.replace(", ", ",")
+    for words, size in ((label, _LABEL), (close, _LABEL), (close, 10.5)):
+        if text_width(words, size, mono=True) + 4 <= width and height >= size + 3:
+            return words, size
+    return "", _LABEL
+
+
+def _inside(plane: Plane, x: float, y: float, width: float, height: float) -> tuple[float, ...]:
+    """The part of a box that lies in the array, where its label goes."""
+    left, top, across, down = plane.box((0, 0), plane.extent)
+    return x, y, min(width, left + across - x), min(height, top + down - y)
+
+
+def _shares(box: dict[str, float], owners: Sequence[int]) -> list[Element]:
+    """Divide a block between the colours of its owners: fills side by side in one frame."""
+    parts = []
+    share = box["width"] / max(len(owners), 1)
+    y, bottom = box["y"], box["y"] + box["height"]
+    for i, owner in enumerate(owners):
+        x = box["x"] + i * share
+        left = f"V{number(y)}" if i == 0 else f"M{number(x)} {number(y)}"
+        right = f"V{number(bottom)}" if i == len(owners) - 1 else f"M{number(x + share)} "
+        if i < len(owners) - 1:
+            right += number(bottom)
+        frame = f"M{number(x)} {number(bottom)}{left}H{number(x + share)}{right}H{number(x)}"
+        parts.append(
+            el("rect", x=x, y=y, width=share, height=box["height"], fill=colour(f"fill-{owner}"))
+        )
+        parts.append(el("path", d=frame, fill="none", stroke=colour(str(owner)), stroke_width=2))
     return parts
 
 

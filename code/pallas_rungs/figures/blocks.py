@@ -8,7 +8,7 @@ from typing import Any
 from pallas_rungs.figures.array_panel import array_panel
 from pallas_rungs.figures.calls import Call, read_call
 from pallas_rungs.figures.programs import Program, program_name
-from pallas_rungs.figures.svg import Figure, swatch
+from pallas_rungs.figures.svg import Figure, hatched_swatch, swatch
 from pallas_rungs.figures.theme import HIGHLIGHTS
 
 
@@ -48,7 +48,9 @@ def block_ownership(
         (swatch(i), f"program {program_name(p)}" if call.grid else "the one program")
         for i, p in enumerate(chosen, start=1)
     )
-    return Figure(alt=alt, panels=panels, key=key)
+    if any(panel.hatched for panel in panels):
+        key += ((hatched_swatch(), "past the edge of the array"),)
+    return Figure(alt=alt, panels=tuple(panel.drawing for panel in panels), key=key)
 
 
 def choose(call: Call, highlight: Sequence[Program | int] | None) -> tuple[Program, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from pallas_rungs.figures.theme import stylesheet
+from pallas_rungs.figures.theme import colour, stylesheet
 
 type Attribute = str | float | None
 
@@ -69,8 +69,7 @@ def el(tag: str, *children: Element | str, **attributes: Attribute) -> Element:
 def text(
     x: float,
     y: float,
-    content: str,
-    *,
+    *content: Element | str,
     size: float = 13,
     fill: str,
     weight: int | None = None,
@@ -83,7 +82,7 @@ def text(
     Args:
         x: left edge, middle or right edge, by `anchor`.
         y: the baseline.
-        content: what it says.
+        content: what it says: text, and `tspan` elements.
         size: font size.
         fill: CSS colour.
         weight: CSS font weight; normal if None.
@@ -93,7 +92,7 @@ def text(
     """
     return el(
         "text",
-        content,
+        *content,
         class_="m" if mono else None,
         x=x,
         y=y,
@@ -241,10 +240,13 @@ class Figure:
         return {"text/html": self._repr_html_(), "text/plain": str(self)}
 
 
+def _mark(*drawn: Element) -> Element:
+    return el("svg", *drawn, width=16, height=16, viewBox="0 0 16 16", aria_hidden="true")
+
+
 def swatch(colour_number: int) -> Element:
     """A square in highlight colour 1 to 6, for a key."""
-    return el(
-        "svg",
+    return _mark(
         el(
             "rect",
             x=1,
@@ -252,12 +254,16 @@ def swatch(colour_number: int) -> Element:
             width=14,
             height=14,
             rx=3,
-            fill=f"var(--f-fill-{colour_number})",
-            stroke=f"var(--f-{colour_number})",
+            fill=colour(f"fill-{colour_number}"),
+            stroke=colour(str(colour_number)),
             stroke_width=2,
-        ),
-        width=16,
-        height=16,
-        viewBox="0 0 16 16",
-        aria_hidden="true",
+        )
+    )
+
+
+def hatched_swatch() -> Element:
+    """A hatched square, for a key."""
+    return _mark(
+        el("path", d=hatch(1, 1, 14, 14, step=4), stroke=colour("muted")),
+        el("rect", x=1, y=1, width=14, height=14, fill="none", stroke=colour("muted")),
     )
