@@ -77,7 +77,7 @@ def badge_html(
 def past_html(past: History) -> str:
     """Tell which commit a page was built from."""
     if not past.commit:
-        when = f" {in_words(past.day)}" if past.day else ""
+        when = f", {in_words(past.day)}" if past.day else ""
         return f"from a copy without history{when}"
     when = f", {in_words(past.day)}" if past.day else ""
     changed = " with local changes" if past.changed else ""

@@ -159,7 +159,9 @@ def _area(app: Sphinx, docname: str, area: str) -> list[nodes.Node]:
             if where:
                 where.append(nodes.Text(", "))
             where.append(deferred.link(app, docname, page, deferred.title(app, page)))
-        fact = prose(item.text) + ([nodes.emphasis("", " (prose)")] if item.prose else [])
+        fact = prose(item.text, stars=True) + (
+            [nodes.emphasis("", " (prose)")] if item.prose else []
+        )
         open_mark = nodes.inline("", "open", classes=["pr-open"])
         rows.append([[nodes.Text(item.id)], fact, where or [open_mark]])
         ids.append(item.anchor)

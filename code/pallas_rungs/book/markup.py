@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from docutils import nodes
 
 
-def prose(text: str) -> list[nodes.Node]:
-    """Turn a sentence with `backticks` and *stars* into text, code and emphasis."""
+def prose(text: str, *, stars: bool = False) -> list[nodes.Node]:
+    """Turn a sentence with `backticks`, and *stars* where they count, into nodes."""
     found: list[nodes.Node] = []
     for position, part in enumerate(text.split("`")):
         if position % 2:
             found.append(nodes.literal(text=part))
             continue
-        for inner, piece in enumerate(part.split("*")):
+        for inner, piece in enumerate(part.split("*") if stars else [part]):
             if piece:
                 found.append(nodes.emphasis("", piece) if inner % 2 else nodes.Text(piece))
     return found

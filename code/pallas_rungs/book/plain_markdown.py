@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 _FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,}|:{3,})\s*(?P<info>.*?)\s*$")
 _DIRECTIVE = re.compile(r"^\{(?P<name>[\w:.+-]+)\}\s*(?P<argument>.*)$")
 _OPTION = re.compile(r"^:(?P<key>[\w-]+):\s*(?P<value>.*)$")
-_ROLE = re.compile(r"\{(?P<name>[a-zA-Z][\w:+-]*)\}(?P<ticks>`+)(?P<body>.+?)(?P=ticks)")
+_ROLE_OR_CODE = re.compile(
+    r"\{(?P<name>[a-zA-Z][\w:+-]*)\}(?P<ticks>`+)(?P<body>.+?)(?P=ticks)"
+    r"|(?P<code>(?<!`)(?P<mark>`+)(?!`).+?(?<!`)(?P=mark)(?!`))"
+)
 _TITLED = re.compile(r"^(?P<text>.*?)\s*<(?P<target>[^<>]+)>$", re.S)
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
-_CODE = re.compile(r"(?<![`}])(`+)(?!`).+?(?<!`)\1(?!`)")
 _ATTRIBUTES = re.compile(r"(?<=[\])`*_])\{[.#][^{}]*\}")
 _TARGET_LINE = re.compile(r"^\([^()\s]+\)=\s*$")
 _ATTRIBUTE_LINE = re.compile(r"^\{[.#][^{}]*\}\s*$")
@@ -199,8 +201,10 @@ def _inline(line: str, page: Surroundings) -> str:
         kept.append(text)
         return f"\0{len(kept) - 1}\0"
 
-    line = _ROLE.sub(lambda match: keep(_role(match["name"], match["body"], page)), line)
-    line = _CODE.sub(lambda match: keep(match.group(0)), line)
+    def role_or_code(match: re.Match[str]) -> str:
+        return keep(match["code"] or _role(match["name"], match["body"], page))
+
+    line = _ROLE_OR_CODE.sub(role_or_code, line)
     line = _LINK.sub(lambda match: _link(match["text"], match["target"], page), line)
     line = _ATTRIBUTES.sub("", line)
     while "\0" in line:
