@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from pallas_rungs.ladder import swap
 from pallas_rungs.ladder.features import Features
+from pallas_rungs.ladder.source_frames import with_source
+from pallas_rungs.ladder.verdict import Frame
+
+_DEFINED_AT = re.compile(r"(\S+) at (.+):(\d+)")
 
 
 def is_traced(leaf: Any) -> bool:
@@ -31,8 +37,8 @@ class FlatCall:
 
     Attributes:
       function: the user's function.
-      arrays: the traced leaves of the arguments, in order.
-      static: how many leaves are closed over instead.
+      leaves: the leaves of the arguments, in order; arrays are traced, the others closed over.
+      tree: the arguments' structure.
     """
 
     function: Callable[..., Any]
@@ -71,12 +77,14 @@ class Program:
       arrays: its inputs.
       out_tree: structure of its result.
       static: how many argument leaves were closed over.
+      eager: these are the kernels of a program that cannot be traced as a whole.
     """
 
     jaxpr: Any
     arrays: tuple[Any, ...]
     out_tree: Any
     static: int = 0
+    eager: bool = False
 
     @cached_property
     def kernels(self) -> list[Any]:
@@ -103,7 +111,9 @@ class Program:
     def as_function(self, interpret: Any) -> Callable[..., list[Any]]:
         """Return a function of the flat arrays whose kernels use `interpret`."""
         jaxpr = swap.with_interpreter(self.jaxpr, interpret)
-        if interpret is not False:
+        if interpret is False:
+            jaxpr = swap.without_debug_prints(jaxpr)
+        else:
             jaxpr = swap.on_tpu_branch(jaxpr, runs_on="cpu")
         run: Callable[..., list[Any]] = jaxpr_as_fun(jaxpr)
         return run
@@ -112,7 +122,24 @@ class Program:
         """Evaluate the program on this machine's CPU and return its result as NumPy arrays."""
         flat = jax.jit(self.as_function(interpret))(*self.arrays)
         jax.block_until_ready(flat)
-        return jax.tree.unflatten(self.out_tree, [np.asarray(leaf) for leaf in flat])
+        return jax.tree.unflatten(self.out_tree, [as_numpy(leaf) for leaf in flat])
+
+    @property
+    def kernel_source(self) -> Frame | None:
+        """Where the first kernel's body is defined, if jax noted it."""
+        if not self.kernels:
+            return None
+        params = self.kernels[0].params
+        bodies = params.get("jaxprs") or (params.get("jaxpr"),)
+        match = _DEFINED_AT.search(str(getattr(bodies[0].debug_info, "func_src_info", "")))
+        return with_source(Frame(match[2], int(match[3]), match[1])) if match else None
+
+
+def as_numpy(leaf: Any) -> np.ndarray[Any, Any]:
+    """Return an array as NumPy's; random keys as their words."""
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    return np.asarray(leaf)
 
 
 def trace(function: Callable[..., Any], args: Sequence[Any]) -> Program:

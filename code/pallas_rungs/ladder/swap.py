@@ -6,6 +6,7 @@ all the same.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 KERNEL_PRIMITIVES = frozenset({"pallas_call", "mpmd_map", "core_map"})
 """The primitives that launch a Pallas kernel."""
+
+DEBUG_PRIMITIVES = frozenset({"debug_callback", "debug_print"})
+"""The primitives of `jax.debug.print` and `jax.debug.callback`."""
+
+_CALLBACK_EFFECTS = frozenset({"IOEffect", "OrderedIOEffect", "DebugEffect", "OrderedDebugEffect"})
 
 
 def sub_jaxprs(params: dict[str, Any]) -> Iterator[Any]:
@@ -59,7 +65,15 @@ def with_interpreter(jaxpr: Any, interpret: Any) -> Any:
     Effects follow: the simulator's kernels have input-output effects that compiled ones lack, and
     an equation that holds such a kernel must declare them too.
     """
-    return _rewrite(jaxpr, lambda params: {**params, "interpret": interpret})
+
+    def change(eqn: JaxprEqn) -> JaxprEqn | None:
+        if eqn.primitive.name not in KERNEL_PRIMITIVES:
+            return eqn
+        effects = {e for e in eqn.effects if not _is_callback_effect(e)}
+        effects |= _effects_of_interpreter(interpret)
+        return eqn.replace(params={**eqn.params, "interpret": interpret}, effects=effects)
+
+    return _rewrite(jaxpr, change)
 
 
 def on_tpu_branch(jaxpr: Any, runs_on: str) -> Any:
@@ -68,86 +82,81 @@ def on_tpu_branch(jaxpr: Any, runs_on: str) -> Any:
     Otherwise a program that has a kernel for TPU and plain jax.numpy for other machines would be
     judged by the wrong branch on the rungs that run on the CPU.
     """
-    return _rewrite(jaxpr, None, runs_on)
+
+    def change(eqn: JaxprEqn) -> JaxprEqn | None:
+        if eqn.primitive.name != "platform_index":
+            return eqn
+        platforms = _as_on_tpu(eqn.params["platforms"], runs_on)
+        return eqn.replace(params={**eqn.params, "platforms": platforms})
+
+    return _rewrite(jaxpr, change)
 
 
-def _rewrite(
-    jaxpr: Any,
-    kernel_params: Callable[[dict[str, Any]], dict[str, Any]] | None,
-    runs_on: str = "",
-) -> Any:
-    new_eqns, io_effects = [], set()
+def without_debug_prints(jaxpr: Any) -> Any:
+    """Return `jaxpr` without `jax.debug` callbacks outside kernels: they cannot be exported."""
+
+    def change(eqn: JaxprEqn) -> JaxprEqn | None:
+        return None if eqn.primitive.name in DEBUG_PRIMITIVES else eqn
+
+    return _rewrite(jaxpr, change)
+
+
+def _rewrite(jaxpr: Any, change: Callable[[JaxprEqn], JaxprEqn | None]) -> Any:
+    """Apply `change` to every equation outside kernel bodies; None drops the equation.
+
+    The effects of callbacks are gathered anew from the inside out.
+    """
+    new_eqns: list[JaxprEqn] = []
+    callback_effects: set[Any] = set()
     for eqn in jaxpr.eqns:
-        new = _rewrite_equation(eqn, kernel_params, runs_on)
-        new_eqns.append(new)
-        io_effects |= _io_effects_of(new.effects)
-    if all(new is old for new, old in zip(new_eqns, jaxpr.eqns, strict=True)):
+        new = change(_rewrite_inside(eqn, change))
+        if new is not None:
+            new_eqns.append(new)
+            callback_effects |= {e for e in new.effects if _is_callback_effect(e)}
+    if len(new_eqns) == len(jaxpr.eqns) and all(map(operator.is_, new_eqns, jaxpr.eqns)):
         return jaxpr
-    effects = {e for e in jaxpr.effects if not _is_io(e)} | io_effects
+    effects = {e for e in jaxpr.effects if not _is_callback_effect(e)} | callback_effects
     return jaxpr.replace(eqns=new_eqns, effects=effects)
 
 
-def _rewrite_equation(
-    eqn: JaxprEqn,
-    kernel_params: Callable[[dict[str, Any]], dict[str, Any]] | None,
-    runs_on: str,
-) -> JaxprEqn:
-    name = eqn.primitive.name
-    if name in KERNEL_PRIMITIVES:
-        if kernel_params is None:
-            return eqn
-        params = kernel_params(eqn.params)
-        effects = {e for e in eqn.effects if not _is_io(e)} | _effects_of_interpreter(
-            params["interpret"]
-        )
-        return eqn.replace(params=params, effects=effects)
-    if name == "platform_index" and runs_on:
-        return eqn.replace(params={**eqn.params, "platforms": _as_on_tpu(eqn.params, runs_on)})
-    params = {
-        key: _rewrite_value(value, kernel_params, runs_on) for key, value in eqn.params.items()
-    }
+def _rewrite_inside(eqn: JaxprEqn, change: Callable[[JaxprEqn], JaxprEqn | None]) -> JaxprEqn:
+    if eqn.primitive.name in KERNEL_PRIMITIVES:
+        return eqn
+    params = {key: _rewrite_value(value, change) for key, value in eqn.params.items()}
     if all(params[key] is value for key, value in eqn.params.items()):
         return eqn
-    inner_effects: set[Any] = set()
+    effects = {e for e in eqn.effects if not _is_callback_effect(e)}
     for inner in sub_jaxprs(params):
-        inner_effects |= _io_effects_of(inner.effects)
-    effects = {e for e in eqn.effects if not _is_io(e)} | inner_effects
+        effects |= {e for e in inner.effects if _is_callback_effect(e)}
     return eqn.replace(params=params, effects=effects)
 
 
-def _rewrite_value(value: Any, kernel_params: Any, runs_on: str) -> Any:
+def _rewrite_value(value: Any, change: Callable[[JaxprEqn], JaxprEqn | None]) -> Any:
     if isinstance(value, Jaxpr | ClosedJaxpr):
-        return _rewrite(value, kernel_params, runs_on)
+        return _rewrite(value, change)
     if isinstance(value, tuple | list) and any(isinstance(v, Jaxpr | ClosedJaxpr) for v in value):
-        new = [_rewrite_value(v, kernel_params, runs_on) for v in value]
-        if all(a is b for a, b in zip(new, value, strict=True)):
-            return value
-        return type(value)(new)
+        new = [_rewrite_value(v, change) for v in value]
+        return value if all(map(operator.is_, new, value)) else type(value)(new)
     return value
 
 
-def _as_on_tpu(params: dict[str, Any], runs_on: str) -> tuple[Any, ...]:
-    """Return the branches' platforms with TPU's branch answering for `runs_on`."""
-    platforms = params["platforms"]
-    tpu = [i for i, ps in enumerate(platforms) if ps is not None and "tpu" in ps]
-    default = [i for i, ps in enumerate(platforms) if ps is None]
-    chosen = (tpu or default or [None])[0]
-    if chosen is None:
-        return tuple(platforms)
-    return tuple(
-        None
-        if ps is None
-        else tuple(p for p in ps if p != runs_on) + ((runs_on,) if i == chosen else ())
-        for i, ps in enumerate(platforms)
-    )
+def _as_on_tpu(platforms: tuple[Any, ...], runs_on: str) -> tuple[Any, ...]:
+    """Return the branches' platforms with the branch for TPU answering for `runs_on`."""
+    tpu = [i for i, names in enumerate(platforms) if names is not None and "tpu" in names]
+    default = [i for i, names in enumerate(platforms) if names is None]
+    chosen = next(iter(tpu + default), None)
+    answering: list[Any] = []
+    for i, names in enumerate(platforms):
+        if names is None:
+            answering.append(None)
+        else:
+            others = tuple(name for name in names if name != runs_on)
+            answering.append((*others, runs_on) if i == chosen else others)
+    return tuple(answering)
 
 
-def _is_io(effect: Any) -> bool:
-    return type(effect).__name__ in ("IOEffect", "OrderedIOEffect")
-
-
-def _io_effects_of(effects: Any) -> set[Any]:
-    return {effect for effect in effects if _is_io(effect)}
+def _is_callback_effect(effect: Any) -> bool:
+    return type(effect).__name__ in _CALLBACK_EFFECTS
 
 
 def _effects_of_interpreter(interpret: Any) -> set[Any]:

@@ -1,0 +1,86 @@
+"""From an exception to the error that a verdict shows: the innermost one, in the user's terms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pallas_rungs.ladder.advice import advice_for
+from pallas_rungs.ladder.source_frames import frame_in_text, users_frame
+from pallas_rungs.ladder.verdict import Frame, KernelError
+
+_RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
+_INNER = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?\Z", re.DOTALL)
+_MOSAIC_PREFIX = re.compile(
+    r"(?:[A-Z_]+: )?Mosaic failed to compile TPU kernel with MLIR module name `[^`]*`"
+    r"(?: HLO name `[^`]*`)?:?\s*"
+)
+_NO_MESSAGE = "(the error carries no message)"
+
+
+@dataclass(frozen=True)
+class Innermost:
+    """The innermost error: type name and whole message."""
+
+    type: str
+    message: str
+
+
+def innermost(error: BaseException) -> Innermost:
+    """Return the innermost error behind `error`.
+
+    The runtime wraps what a callback raises into one error whose message holds a whole traceback;
+    the exception at its end is the one that counts.
+    """
+    kind, text = type(error).__name__, str(error)
+    return innermost_in_text(kind, text) if kind in _RUNTIME_ERRORS else Innermost(kind, text)
+
+
+def innermost_in_text(kind: str, text: str) -> Innermost:
+    """Return the exception at the end of the traceback in `text`; else `kind` and `text`."""
+    marker = text.rfind("Traceback (most recent call last):")
+    if marker < 0:
+        return Innermost(kind, text)
+    lines = text[marker:].splitlines()[1:]
+    end = next((i for i, line in enumerate(lines) if line and not line[0].isspace()), None)
+    match = None if end is None else _INNER.match("\n".join(lines[end:]).rstrip())
+    if match is None:
+        return Innermost(kind, text)
+    name = match["type"].rpartition(".")[2]
+    return innermost_in_text(name, match["message"] or "")
+
+
+def first_line(message: str) -> str:
+    """Return the first line of a message, without the compiler's own preamble."""
+    text = _MOSAIC_PREFIX.sub("", message.strip(), count=1).strip() or message.strip()
+    line = text.split("\n", 1)[0].strip()
+    return line or _NO_MESSAGE
+
+
+def kernel_error(error: BaseException, fallback: Frame | None = None) -> KernelError:
+    """Return the error that a verdict shows.
+
+    Args:
+      error: what was caught.
+      fallback: the frame to name when no line of the user's own is found, e.g. the kernel's.
+    """
+    inner = innermost(error)
+    return KernelError(
+        type=inner.type,
+        message=first_line(inner.message),
+        full=inner.message,
+        frame=users_frame(error) or fallback,
+        advice=advice_for(inner.type, inner.message),
+    )
+
+
+def error_from_text(kind: str, message: str, fallback: Frame | None = None) -> KernelError:
+    """Return the error that a verdict shows, from the type and message of another process."""
+    inner = innermost_in_text(kind, message)
+    return KernelError(
+        type=inner.type,
+        message=first_line(inner.message),
+        full=inner.message,
+        frame=frame_in_text(message) or fallback,
+        advice=advice_for(inner.type, inner.message),
+    )

@@ -1,0 +1,117 @@
+"""Known gaps of the tools: failures that are not the kernel's.
+
+A failure is laid at the tool's door only when three things hold: the rung is the one with the gap,
+the raw outcome looks like the gap (status and message), and the program really uses the feature.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pallas_rungs.ladder.features import Features
+from pallas_rungs.ladder.status import Rung, Status
+from pallas_rungs.ladder.verdict import Verdict
+
+Uses = Callable[[Features, "re.Match[str] | None"], bool]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A known gap of one rung's tool.
+
+    Attributes:
+      name: what the tool cannot do, as a clause after "the tool …".
+      rung: the rung whose tool has the gap.
+      outcome: the raw status that the gap shows as.
+      uses: whether a program uses the feature.
+      pattern: what the error looks like ("Type: message"); None where there is no error.
+    """
+
+    name: str
+    rung: Rung
+    outcome: Status
+    uses: Uses
+    pattern: re.Pattern[str] | None = None
+
+
+def _refusal(name: str, rung: Rung, pattern: str, uses: Uses) -> Gap:
+    return Gap(name, rung, Status.REFUSED, uses, re.compile(pattern, re.DOTALL))
+
+
+_NO_CPU_RULE = r"NotImplementedError: MLIR translation rule for primitive '(\w+)' not found for platform cpu"
+_NO_EVALUATION = r"(?:NotImplementedError|Exception).*(?:[Ee]valuation|[Dd]ischarge|[Ss]tate).*rule.*'?(\w+)'?"
+
+
+def _names_a_primitive(features: Features, match: re.Match[str] | None) -> bool:
+    return match is not None and match[1] in features.primitives
+
+
+GAPS: tuple[Gap, ...] = (
+    _refusal(
+        "the interpreter has no rule for the chip's own operation '{0}'",
+        Rung.INTERPRET,
+        _NO_CPU_RULE,
+        _names_a_primitive,
+    ),
+    _refusal(
+        "the simulator has no rule for the chip's own operation '{0}'",
+        Rung.SIMULATE,
+        _NO_CPU_RULE,
+        _names_a_primitive,
+    ),
+    _refusal(
+        "the interpreter has no barrier semaphores",
+        Rung.INTERPRET,
+        r"TypeError: No ir_type_handler for aval type:.*AbstractRef",
+        lambda f, _: f.barrier_semaphore,
+    ),
+    _refusal(
+        "the interpreter passes no abstract refs to operations outside its own",
+        Rung.INTERPRET,
+        r"No ir_type_handler for aval type:.*AbstractRef",
+        lambda f, _: bool(f.primitives & {"run_scoped", "get_global", "mpmd_map", "core_map"}),
+    ),
+    Gap(
+        "the simulator's random bits are a stub that returns zeros",
+        Rung.SIMULATE,
+        Status.WRONG,
+        lambda f, _: f.random_bits,
+    ),
+    Gap(
+        "the simulator ignores the low padding of pl.Element",
+        Rung.SIMULATE,
+        Status.WRONG,
+        lambda f, _: f.element_padding,
+    ),
+)
+
+
+def attribute(verdict: Verdict, features: Features) -> Verdict:
+    """Return the verdict, laid at the tool's door if a known gap explains it.
+
+    Args:
+      verdict: the raw verdict; its `observed` equals its `status`.
+      features: what the program uses.
+    """
+    text = f"{verdict.error.type}: {verdict.error.full}" if verdict.error else ""
+    for gap in GAPS:
+        if gap.rung is not verdict.rung or gap.outcome is not verdict.status:
+            continue
+        match = None
+        if gap.pattern is not None:
+            match = gap.pattern.search(text)
+            if match is None:
+                continue
+        if gap.uses(features, match):
+            name = gap.name.format(*match.groups()) if match else gap.name
+            return dataclasses.replace(
+                verdict,
+                status=Status.TOOL_CANNOT,
+                observed=verdict.status,
+                summary=f"{name}; what it said: {verdict.summary}",
+                details={**verdict.details, "gap": name},
+            )
+    return verdict

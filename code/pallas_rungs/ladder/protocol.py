@@ -1,0 +1,181 @@
+"""The names by which a kernel's file tells the ladder what to try.
+
+A module may define, beside the function to climb (SYMBOL):
+
+- `SYMBOL(*arrays)`, which calls a Pallas kernel; or a factory `SYMBOL(interpret)`, which returns
+  such a function;
+- `inputs()`: the arguments; or `cases()`: several sets of them, as a mapping from names, or a
+  sequence of tuples or of objects with `.args` (and `.name`, `.rtol`, `.atol`);
+- `SYMBOL_reference(*args)`, `reference(*args)` or `want(*args)`: what should come out;
+- `RTOL`, `ATOL`: tolerances; `R3_EXTRA`: simulator settings, name → keyword arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from pallas_rungs.ladder.problem import Problem
+
+
+class ProtocolError(ValueError):
+    """A file does not hold what the ladder needs to try its kernel."""
+
+
+def problem_from_module(
+    module: ModuleType,
+    symbol: str,
+    args: Sequence[Any] | None = None,
+    reference: Callable[..., Any] | None = None,
+) -> list[Problem]:
+    """Return the problems that a module poses, one for each set of arguments.
+
+    Args:
+      module: the kernel's file, loaded.
+      symbol: name of the function or factory to climb.
+      args: arguments to use instead of the file's own.
+      reference: reference to use instead of the file's own.
+
+    Raises:
+      ProtocolError: the symbol is missing or is no function, or there are no arguments for it.
+    """
+    function = function_named(module, symbol)
+    factory = function if is_factory(function) else None
+    reference = reference or reference_of(module, symbol)
+    posed = []
+    for name, case_args, rtol, atol in _cases(module, symbol, function, factory, args):
+        posed.append(
+            Problem(
+                name=f"{symbol} {name}".strip(),
+                function=_made_for_chip(factory) if factory else function,
+                args=tuple(case_args),
+                reference=reference,
+                rtol=rtol,
+                atol=atol,
+                simulations=dict(getattr(module, "R3_EXTRA", {})),
+                factory=factory,
+            )
+        )
+    return posed
+
+
+def function_named(module: ModuleType, symbol: str) -> Callable[..., Any]:
+    """Return the function `symbol` of the module.
+
+    Raises:
+      ProtocolError: there is none; the message lists the functions there are.
+    """
+    where = getattr(module, "__file__", None) or module.__name__
+    if not hasattr(module, symbol):
+        names = sorted(
+            name
+            for name, value in vars(module).items()
+            if callable(value) and not name.startswith("_") and not isinstance(value, type)
+            and getattr(value, "__module__", None) == module.__name__
+        )
+        there = f"; it defines {', '.join(names)}" if names else ""
+        raise ProtocolError(f"{where} has no {symbol!r}{there}")
+    found = getattr(module, symbol)
+    if not callable(found) or isinstance(found, type):
+        raise ProtocolError(
+            f"{where}: {symbol!r} is no function but {_a(type(found).__name__)}; "
+            "name a function that calls pallas_call"
+        )
+    function: Callable[..., Any] = found
+    return function
+
+
+def is_factory(function: Callable[..., Any]) -> bool:
+    """True for a function whose one required parameter is `interpret`."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    required = [
+        p
+        for p in parameters
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    return [p.name for p in required] == ["interpret"]
+
+
+def reference_of(module: ModuleType, symbol: str) -> Callable[..., Any] | None:
+    """Return the module's reference for `symbol`, if it has one."""
+    for name in (f"{symbol}_reference", "reference", "want"):
+        found = getattr(module, name, None)
+        if callable(found) and name != symbol:
+            reference: Callable[..., Any] = found
+            return reference
+    return None
+
+
+def _made_for_chip(factory: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
+    def made(*args: Any) -> Any:
+        return factory(False)(*args)
+
+    return made
+
+
+def _cases(
+    module: ModuleType,
+    symbol: str,
+    function: Callable[..., Any],
+    factory: Callable[..., Any] | None,
+    args: Sequence[Any] | None,
+) -> list[tuple[str, Sequence[Any], float | None, float | None]]:
+    rtol, atol = getattr(module, "RTOL", None), getattr(module, "ATOL", None)
+    if args is not None:
+        return [("", args, rtol, atol)]
+    for name in (f"{symbol}_cases", "cases"):
+        if callable(getattr(module, name, None)):
+            return [_case(i, case, rtol, atol) for i, case in enumerate(_listed(module, name))]
+    if callable(getattr(module, "inputs", None)):
+        return [("", _tuple(module.inputs()), rtol, atol)]
+    if factory is None and not _required(function):
+        return [("", (), rtol, atol)]
+    where = getattr(module, "__file__", None) or module.__name__
+    raise ProtocolError(
+        f"{where} has neither inputs() nor cases(): say what {symbol} is called with, "
+        "for instance --args 'f32[256,512], bf16[512,512]'"
+    )
+
+
+def _listed(module: ModuleType, name: str) -> list[Any]:
+    cases = getattr(module, name)()
+    if isinstance(cases, Mapping):
+        return list(cases.items())
+    if isinstance(cases, Sequence) and cases:
+        return list(cases)
+    raise ProtocolError(f"{name}() of {module.__name__} gave no cases: {cases!r}")
+
+
+def _case(
+    index: int, case: Any, rtol: float | None, atol: float | None
+) -> tuple[str, Sequence[Any], float | None, float | None]:
+    name, held = f"case {index}", case
+    if isinstance(case, tuple) and len(case) == 2 and isinstance(case[0], str):
+        name, held = case
+    if hasattr(held, "args"):
+        name = getattr(held, "name", name)
+        rtol = getattr(held, "rtol", rtol)
+        atol = getattr(held, "atol", atol)
+        held = held.args
+    return name, _tuple(held), rtol, atol
+
+
+def _tuple(args: Any) -> tuple[Any, ...]:
+    return tuple(args) if isinstance(args, tuple | list) else (args,)
+
+
+def _required(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(p.default is p.empty and p.kind in (0, 1) for p in parameters)
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

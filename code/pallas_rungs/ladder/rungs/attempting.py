@@ -1,0 +1,115 @@
+"""Trying one problem on one rung: never raises for a fault of the kernel's."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pallas_rungs.compilers.chips import chip_named
+from pallas_rungs.ladder.diagnose import kernel_error
+from pallas_rungs.ladder.pretend import (
+    DEFAULT_CHIP,
+    Pretend,
+    why_name_the_chip,
+    why_without_kernel,
+)
+from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.program import describe_arguments
+from pallas_rungs.ladder.rungs import compile as compile_rung
+from pallas_rungs.ladder.rungs import interpret, lower, simulate, trace
+from pallas_rungs.ladder.status import Rung, Status
+from pallas_rungs.ladder.verdict import Verdict
+
+_TRIES: dict[Rung, Callable[[Problem, str, Pretend], Verdict]] = {
+    Rung.TRACE: trace.attempt,
+    Rung.INTERPRET: interpret.attempt,
+    Rung.SIMULATE: simulate.attempt,
+    Rung.LOWER: lower.attempt,
+    Rung.COMPILE: compile_rung.attempt,
+}
+
+
+def attempt(
+    problem: Problem,
+    rung: Rung | str,
+    target: str = "",
+    *,
+    chip: str = DEFAULT_CHIP,
+    time_limit: float = 120.0,
+    cache: bool = False,
+) -> Verdict:
+    """Try `problem` on one rung in this process (the compile rung uses a worker).
+
+    Args:
+      problem: what to try.
+      rung: which rung.
+      target: the chip for lower and compile, the setting for simulate ("default", "races", …);
+        empty for the default.
+      chip: the chip to name on the lower rungs when the program asks for one.
+      time_limit: seconds that the compiler may take.
+      cache: whether the compiler's outcome may come from the disk cache.
+
+    Returns:
+      The verdict. Faults of the kernel, of its reference and of the tools are verdicts too.
+
+    Raises:
+      ValueError: the chip or rung is unknown, or the rung is `chip`, which nothing here can run.
+      KeyboardInterrupt: as always.
+    """
+    rung = Rung(rung)
+    if rung not in _TRIES:
+        raise ValueError(f"the {rung} rung needs a chip; it cannot be tried here")
+    if rung in (Rung.LOWER, Rung.COMPILE):
+        chip = target = chip_named(target or chip).name
+        start = Pretend(chip, 1, "lowering needs to know the chip")
+    else:
+        start = Pretend(chip_named(chip).name, 0)
+        target = (target or "default") if rung is Rung.SIMULATE else ""
+    began = time.perf_counter()
+    tried = _TRIES[rung]
+    if rung is Rung.COMPILE:
+        tried = partial(compile_rung.attempt, time_limit=time_limit, cache=cache)
+    verdict = _escalating(lambda pretend: _guarded(tried, rung, problem, target, pretend), start)
+    details: dict[str, Any] = {"arguments": describe_arguments(problem.args), **verdict.details}
+    return dataclasses.replace(
+        verdict, details=details, seconds=round(time.perf_counter() - began, 4)
+    )
+
+
+def _guarded(
+    tried: Callable[[Problem, str, Pretend], Verdict],
+    rung: Rung,
+    problem: Problem,
+    target: str,
+    pretend: Pretend,
+) -> Verdict:
+    try:
+        with pretend.applied():
+            verdict = tried(problem, target, pretend)
+    except (Exception, SystemExit) as error:
+        found = kernel_error(error)
+        verdict = Verdict.of(
+            rung, Status.REFUSED, target, summary=f"{found.type}: {found.message}", error=found
+        )
+    return dataclasses.replace(verdict, details={**verdict.details, "pretend": pretend.to_json()})
+
+
+def _escalating(tried: Callable[[Pretend], Verdict], start: Pretend) -> Verdict:
+    """Try ever higher levels while the outcome asks for it; keep the first if none helps."""
+    pretend = start
+    first = verdict = tried(pretend)
+    while why := _why_higher(verdict, pretend.level):
+        pretend = pretend.raised(why)
+        verdict = tried(pretend)
+    return first if _why_higher(verdict, start.level) else verdict
+
+
+def _why_higher(verdict: Verdict, level: int) -> str:
+    if verdict.status is Status.NO_KERNEL:
+        return why_without_kernel(level)
+    if verdict.observed is Status.REFUSED and verdict.error is not None:
+        return why_name_the_chip(level, f"{verdict.error.type}: {verdict.error.full}")
+    return ""

@@ -1,0 +1,119 @@
+"""Rung 5: the chip's real compiler, without the chip: does it fit, does it compile?"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pallas_rungs.ladder.diagnose import error_from_text
+from pallas_rungs.ladder.gaps import attribute
+from pallas_rungs.ladder.pretend import Pretend
+from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.program import Program
+from pallas_rungs.ladder.rungs.export import export_traced
+from pallas_rungs.ladder.rungs.tracing import (
+    facts,
+    for_another_machine,
+    no_kernel,
+    refused,
+    traced,
+)
+from pallas_rungs.ladder.status import Rung, Status
+from pallas_rungs.ladder.verdict import KernelError, Verdict
+from pallas_rungs.ladder.vmem import in_words, memory_overflow
+
+
+class Outcome(Protocol):
+    """What the compiler's worker reports."""
+
+    kind: str
+    error_type: str
+    message: str
+    seconds: float
+    peak_memory_bytes: int
+    cpu_seconds: float
+    cached: bool
+    analysis: dict[str, Any]
+
+
+_STATUS_OF = {
+    "compiled": Status.PASSED,
+    "refused": Status.REFUSED,
+    "crashed": Status.CRASHED,
+    "timed out": Status.TIMED_OUT,
+    "deadlocked": Status.DEADLOCKED,
+    "unavailable": Status.UNAVAILABLE,
+}
+_OLD_COMPILER = "Invalid TPU external name"
+
+
+def attempt(
+    problem: Problem,
+    target: str,
+    pretend: Pretend,
+    *,
+    time_limit: float = 120.0,
+    cache: bool = False,
+) -> Verdict:
+    """Export the program and compile it for the chip in a worker process.
+
+    Raises:
+      Exception: what the program raises while it is traced.
+    """
+    program = traced(problem)
+    if not program.kernels:
+        return no_kernel(Rung.COMPILE, target, program)
+    if verdict := for_another_machine(Rung.COMPILE, target, program):
+        return verdict
+    try:
+        exported = export_traced(program, pretend)
+    except (Exception, SystemExit) as error:
+        return refused(Rung.COMPILE, target, error, program, False)
+    from pallas_rungs.compilers.libtpu import compile_exported
+
+    outcome = compile_exported(
+        exported.serialized, target, time_limit=time_limit, cache=cache
+    )
+    return verdict_of(outcome, target, program, {"devices": exported.devices})
+
+
+def verdict_of(
+    outcome: Outcome, target: str, program: Program, details: dict[str, Any] | None = None
+) -> Verdict:
+    """Turn a compiler's outcome into a verdict.
+
+    Args:
+      outcome: what the worker reported.
+      target: the chip.
+      program: the traced program, for its kernels and features.
+      details: further facts for the verdict.
+
+    Raises:
+      ValueError: the outcome's kind is not one of those agreed on.
+    """
+    if outcome.kind not in _STATUS_OF:
+        raise ValueError(f"the compiler's worker reported {outcome.kind!r}, which is no outcome")
+    status = _STATUS_OF[outcome.kind]
+    told = {
+        **facts(program, False),
+        **(details or {}),
+        "compile seconds": outcome.seconds,
+        "cpu seconds": outcome.cpu_seconds,
+        "peak memory bytes": outcome.peak_memory_bytes,
+    }
+    if outcome.analysis:
+        told["analysis"] = outcome.analysis
+    error: KernelError | None = None
+    summary = f"compiles for {target}"
+    if status is not Status.PASSED:
+        error = error_from_text(outcome.error_type, outcome.message, program.kernel_source)
+        summary = f"{error.type}: {error.message}" if error.type else error.message
+    if overflow := memory_overflow(outcome.message) if status is Status.REFUSED else None:
+        told["memory"] = overflow
+        summary = in_words(overflow)
+    if status is Status.REFUSED and _OLD_COMPILER in outcome.message:
+        status = Status.UNAVAILABLE
+        summary = f"this libtpu does not know {target}; install the one that this jax names"
+    verdict = Verdict.of(
+        Rung.COMPILE, status, target, summary, error=error, details=told, cached=outcome.cached
+    )
+    return attribute(verdict, program.features)

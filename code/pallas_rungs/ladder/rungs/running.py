@@ -1,0 +1,80 @@
+"""What the two rungs that compute numbers share: run, compare, attribute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pallas_rungs.ladder import eager
+from pallas_rungs.ladder.compare import compare, reference_result
+from pallas_rungs.ladder.diagnose import kernel_error
+from pallas_rungs.ladder.gaps import attribute
+from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.program import Program, trace
+from pallas_rungs.ladder.rungs.tracing import callable_for, facts, for_another_machine, no_kernel
+from pallas_rungs.ladder.rungs.tracing import refused as refused_by_rung
+from pallas_rungs.ladder.status import Rung, Status
+from pallas_rungs.ladder.verdict import Verdict
+
+
+def run_and_compare(problem: Problem, rung: Rung, target: str, interpret: Any) -> Verdict:
+    """Run the program with `interpret` on the CPU and compare its numbers.
+
+    Raises:
+      Exception: what the program raises while it is traced.
+    """
+    function = callable_for(problem, interpret)
+    try:
+        program = trace(function, problem.args)
+    except eager.CONCRETIZATION_ERRORS:
+        result, launches = eager.run(function, problem.args, interpret)
+        program = launches.as_program()
+        if not program.kernels:
+            return no_kernel(rung, target, program)
+        return judge(problem, rung, target, program, result, interpret)
+    if not program.kernels:
+        return no_kernel(rung, target, program)
+    if rung is Rung.SIMULATE and (verdict := for_another_machine(rung, target, program)):
+        return verdict
+    try:
+        result = program.run(interpret)
+    except (Exception, SystemExit) as error:
+        return refused_by_rung(rung, target, error, program, interpret)
+    return judge(problem, rung, target, program, result, interpret)
+
+
+def judge(
+    problem: Problem, rung: Rung, target: str, program: Program, result: Any, interpret: Any
+) -> Verdict:
+    """Compare a result with the problem's reference and return the verdict."""
+    details = facts(program, interpret)
+    if problem.reference is None:
+        summary = "ran; there is no reference to compare its numbers with"
+        return Verdict.of(rung, Status.UNCHECKED, target, summary, details=details)
+    try:
+        want, precision = reference_result(problem.reference, problem.args)
+    except (Exception, SystemExit) as error:
+        found = kernel_error(error)
+        return Verdict.of(
+            rung,
+            Status.REFERENCE_FAILED,
+            target,
+            summary=f"the reference raised {found.type}: {found.message}",
+            error=found,
+            details=details,
+        )
+    details["reference"] = precision
+    difference = compare(
+        result,
+        want,
+        rtol=problem.rtol,
+        atol=problem.atol,
+        rounds_to=program.features.rounds_to,
+    )
+    if difference is None:
+        return Verdict.of(
+            rung, Status.PASSED, target, "agrees with the reference", details=details
+        )
+    verdict = Verdict.of(
+        rung, Status.WRONG, target, str(difference), difference=difference, details=details
+    )
+    return attribute(verdict, program.features)

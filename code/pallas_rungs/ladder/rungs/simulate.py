@@ -1,0 +1,93 @@
+"""Rung 3: the TPU simulator proves revisits, fresh memory, copies, semaphores and races."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from pallas_rungs.ladder.advice import advice_for
+from pallas_rungs.ladder.pretend import Pretend
+from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.rungs.running import run_and_compare
+from pallas_rungs.ladder.rungs.tracing import traced
+from pallas_rungs.ladder.status import Rung, Status
+from pallas_rungs.ladder.verdict import KernelError, Verdict
+
+ALWAYS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "races": {"detect_races": True},
+}
+"""The settings that every kernel is tried with. Fresh memory holds NaN in all of them."""
+
+TWO_CORES: dict[str, Any] = {"num_cores_or_threads": 2, "detect_races": True}
+EAGER_COPIES: dict[str, Any] = {"dma_execution_mode": "eager"}
+
+
+def simulator_settings(problem: Problem) -> dict[str, dict[str, Any]]:
+    """Return the settings to try, name → keyword arguments of `pltpu.InterpretParams`.
+
+    A kernel with a parallel grid axis is also tried on two cores, one with remote copies also with
+    copies done at once; the problem's own settings come last.
+    """
+    settings = dict(ALWAYS)
+    try:
+        with Pretend(level=1).applied():
+            features = traced(problem).features
+    except (Exception, SystemExit):
+        features = None  # every setting will report the same refusal
+    if features is not None and features.parallel_axes:
+        settings["two cores"] = TWO_CORES
+    if features is not None and features.remote_copies:
+        settings["eager"] = EAGER_COPIES
+    own = {name: dict(values) for name, values in problem.simulations.items()}
+    return settings | own
+
+
+def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
+    """Run the program in the simulator with the setting `target` and compare its numbers.
+
+    Raises:
+      ValueError: the setting is unknown.
+      Exception: what the program raises while it is traced.
+    """
+    from jax.experimental.pallas import tpu as pltpu
+
+    known = ALWAYS | {"two cores": TWO_CORES, "eager": EAGER_COPIES} | dict(problem.simulations)
+    if target not in known:
+        names = ", ".join(known)
+        raise ValueError(f"no simulator setting {target!r}; there are {names}")
+    interpret = pltpu.InterpretParams(**known[target])
+    reset_simulator()
+    try:
+        verdict = run_and_compare(problem, Rung.SIMULATE, target, interpret)
+        raced = races_found()
+    finally:
+        reset_simulator()
+    return race_verdict(verdict) if raced and verdict.error is None else verdict
+
+
+def race_verdict(verdict: Verdict) -> Verdict:
+    """Return the verdict for a run in which the simulator only noted a race."""
+    message = "RACE DETECTED"
+    error = KernelError("RuntimeError", message, message, advice=advice_for("", message))
+    return dataclasses.replace(
+        verdict,
+        status=Status.REFUSED,
+        observed=Status.REFUSED,
+        summary=f"RuntimeError: {message}",
+        error=error,
+    )
+
+
+def races_found() -> bool:
+    """True when the simulator's last run noted a race."""
+    from jax._src.pallas.mosaic.interpret import interpret_pallas_call
+
+    return bool(getattr(interpret_pallas_call.races, "races_found", False))
+
+
+def reset_simulator() -> None:
+    """Forget the memory, semaphores and races of earlier runs: a failed run leaves them behind."""
+    from jax.experimental.pallas import tpu as pltpu
+
+    pltpu.reset_tpu_interpret_mode_state()

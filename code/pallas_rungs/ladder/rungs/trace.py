@@ -1,0 +1,29 @@
+"""Rung 1: the body traces; refs, shapes and index maps are legal."""
+
+from __future__ import annotations
+
+from pallas_rungs.ladder.pretend import Pretend
+from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.rungs.tracing import facts, no_kernel, traced
+from pallas_rungs.ladder.status import Rung, Status
+from pallas_rungs.ladder.verdict import Verdict
+
+
+def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
+    """Trace the program and count its kernels.
+
+    Raises:
+      Exception: what the program raises while it is traced.
+    """
+    program = traced(problem)
+    count = len(program.kernels)
+    if not count:
+        return no_kernel(Rung.TRACE, target, program)
+    plural = "kernel" if count == 1 else "kernels"
+    return Verdict.of(
+        Rung.TRACE,
+        Status.PASSED,
+        target,
+        summary=f"traces to a program with {count} {plural}",
+        details=facts(program, False),
+    )

@@ -1,0 +1,88 @@
+"""Tracing a problem for a rung, with the eager way out, and what that tells a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pallas_rungs.ladder import eager
+from pallas_rungs.ladder.diagnose import kernel_error
+from pallas_rungs.ladder.gaps import attribute
+from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.program import Program, trace
+from pallas_rungs.ladder.status import Rung, Status
+from pallas_rungs.ladder.verdict import Verdict
+
+
+def callable_for(problem: Problem, interpret: Any) -> Callable[..., Any]:
+    """Return the function to try with `interpret`: from the problem's factory if it has one."""
+    return problem.function if problem.factory is None else problem.factory(interpret)
+
+
+def traced(problem: Problem, interpret: Any = False) -> Program:
+    """Trace the problem; a program that runs eagerly only becomes the kernels it launches.
+
+    Raises:
+      Exception: what the program raises while it is traced and, where that is for want of values,
+        also when it runs eagerly.
+    """
+    function = callable_for(problem, interpret)
+    try:
+        return trace(function, problem.args)
+    except eager.CONCRETIZATION_ERRORS:
+        _, launches = eager.run(function, problem.args, True)
+        return launches.as_program()
+
+
+def facts(program: Program, interpret: Any) -> dict[str, Any]:
+    """Return what a verdict's details say about a traced program."""
+    told: dict[str, Any] = {"kernels": len(program.kernels)}
+    if program.static:
+        told["closed over"] = program.static
+    if program.eager:
+        told["eager"] = "the program runs eagerly only; its kernels were judged one by one"
+    if overridden := program.overridden(interpret):
+        told["interpreter"] = overridden
+    return told
+
+
+def no_kernel(rung: Rung, target: str, program: Program) -> Verdict:
+    """Return the verdict on a program in which no kernel is left."""
+    return Verdict.of(
+        rung,
+        Status.NO_KERNEL,
+        target,
+        summary="no Pallas kernel in the traced program: it fell back to plain JAX",
+        details={"kernels": 0},
+    )
+
+
+def refused(
+    rung: Rung, target: str, error: BaseException, program: Program, interpret: Any
+) -> Verdict:
+    """Return the verdict on a traced program that raised, laid at the right door."""
+    found = kernel_error(error, program.kernel_source)
+    verdict = Verdict.of(
+        rung,
+        Status.REFUSED,
+        target,
+        summary=f"{found.type}: {found.message}",
+        error=found,
+        details=facts(program, interpret),
+    )
+    return attribute(verdict, program.features)
+
+
+def for_another_machine(rung: Rung, target: str, program: Program) -> Verdict | None:
+    """Return the verdict on a GPU kernel on a rung for TPU; None for others."""
+    if not program.features.gpu:
+        return None
+    name = "this rung is for TPU kernels, and this one is written for a GPU"
+    return Verdict(
+        rung,
+        Status.TOOL_CANNOT,
+        target,
+        summary=name,
+        observed=Status.UNAVAILABLE,
+        details={**facts(program, False), "gap": name},
+    )

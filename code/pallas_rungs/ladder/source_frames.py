@@ -1,0 +1,94 @@
+"""Finding the user's own line among the frames of an error."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sysconfig
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+import jax
+
+from pallas_rungs.ladder.verdict import Frame
+
+_LADDER = Path(__file__).parent.resolve()
+_NOT_THE_USERS = tuple(
+    os.path.join(str(folder), "")
+    for folder in (
+        Path(jax.__file__).parent,
+        Path(jax.__file__).parent.parent / "jaxlib",
+        Path(jax.__file__).parent.parent / "numpy",
+        Path(jax.__file__).parent.parent / "libtpu",
+        _LADDER,
+        _LADDER.parent / "compilers",
+    )
+)
+_STANDARD_LIBRARY = os.path.join(sysconfig.get_paths()["stdlib"], "")
+
+_TEXT_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_AT_LINE = re.compile(r"(?:\bat |, |^|\s)(/[^\s:,()]+\.py):(\d+)")
+
+
+def is_users(file: str) -> bool:
+    """True for a source file that is neither jax's, nor the ladder's, nor Python's own."""
+    if not file or file.startswith("<") and not file.startswith("<ipython"):
+        return False
+    path = os.path.abspath(file) if not file.startswith("<") else file
+    if path.startswith(_NOT_THE_USERS):
+        return False
+    in_library = path.startswith(_STANDARD_LIBRARY) and "site-packages" not in path
+    return not in_library
+
+
+def users_frame(error: BaseException) -> Frame | None:
+    """Return the innermost line of the user's own code that led to `error`.
+
+    Looked for in the error's traceback, then in the stack that jax kept from tracing, then in the
+    text of the message.
+    """
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        if frame := _innermost(_frames_of(link.__traceback__)):
+            return frame
+        link = link.__cause__ or link.__context__
+    return frame_in_text(str(error))
+
+
+def frame_in_text(text: str) -> Frame | None:
+    """Return the innermost line of the user's own code that `text` names."""
+    frames = [Frame(m[1], int(m[2]), m[3]) for m in _TEXT_FRAME.finditer(text)]
+    if frame := _innermost(_below_the_ladder(frames)):
+        return frame
+    for match in _AT_LINE.finditer(text):
+        if is_users(match[1]):
+            return with_source(Frame(match[1], int(match[2])))
+    return None
+
+
+def with_source(frame: Frame) -> Frame:
+    """Return the frame with the text of its line, if the file can be read."""
+    source = linecache.getline(frame.file, frame.line).strip()
+    return Frame(frame.file, frame.line, frame.function, source)
+
+
+def _frames_of(tb: TracebackType | None) -> list[Frame]:
+    summary = traceback.extract_tb(tb)
+    return _below_the_ladder([Frame(f.filename, f.lineno or 0, f.name) for f in summary])
+
+
+def _below_the_ladder(frames: list[Frame]) -> list[Frame]:
+    """Return the frames below the ladder's last one: those above called the ladder."""
+    ladders = [i for i, frame in enumerate(frames) if frame.file.startswith(str(_LADDER))]
+    return frames[ladders[-1] + 1 :] if ladders else frames
+
+
+def _innermost(frames: Iterable[Frame]) -> Frame | None:
+    users: Iterator[Frame] = (frame for frame in reversed(list(frames)) if is_users(frame.file))
+    found = next(users, None)
+    return None if found is None else with_source(found)
