@@ -23,10 +23,10 @@ from pallas_rungs.exhibits.blockspec import (
 from pallas_rungs.exhibits.exhibit import Exhibit
 
 DEFAULT = Setting(
-    (Dimension(1000, 256, "blocked", "program"), Dimension(700, 256, "blocked", "program")),
+    (Dimension(700, 256, "blocked", "program"), Dimension(1000, 256, "blocked", "program")),
     "float32",
     "v5e",
-    5,
+    7,
 )
 
 _MARK = 987_654_321

@@ -85,7 +85,8 @@ def why_no_node() -> str:
     answer = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
     numbers = answer.stdout.strip().lstrip("v").split(".")[:2]
     if not all(number.isdigit() for number in numbers) or tuple(map(int, numbers)) < _LEAST_NODE:
-        return f"Node {'.'.join(map(str, _LEAST_NODE))} or newer is wanted, found {answer.stdout.strip()}"
+        least = ".".join(map(str, _LEAST_NODE))
+        return f"Node {least} or newer is wanted, found {answer.stdout.strip() or 'none'}"
     return ""
 
 

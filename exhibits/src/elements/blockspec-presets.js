@@ -7,11 +7,11 @@ const dim = (array, block, kind = 'blocked', index = 'program') => ({ array, blo
 export const PRESETS = [
   {
     name: 'ragged edges',
-    setting: { dims: [dim(1000, 256), dim(700, 256)], dtype: 'float32', step: 5 },
+    setting: { dims: [dim(700, 256), dim(1000, 256)], dtype: 'float32', step: 7 },
   },
   {
     name: 'a block that no chip takes',
-    setting: { dims: [dim(1000, 100), dim(700, 100)], dtype: 'float32', step: 5 },
+    setting: { dims: [dim(700, 100), dim(1000, 100)], dtype: 'float32', step: 33 },
   },
   {
     name: 'one row of a batch at a time',

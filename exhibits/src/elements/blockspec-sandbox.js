@@ -219,6 +219,8 @@ export class BlockSpecSandbox extends ExhibitElement {
           @input=${(event) => this.change({ step: event.target.valueAsNumber })}
         />
       </label>
+      <output class="pr-bs-said">${result.sentence}</output>
+      <pre class="pr-bs-source" tabindex="0" aria-label="The grid and the BlockSpec as code"><code>${sourceOf(this.setting)}</code></pre>
     </div>`;
   }
 
@@ -255,8 +257,6 @@ export class BlockSpecSandbox extends ExhibitElement {
     const fact = (name, value, more = '') =>
       html`<div><dt>${name}</dt><dd>${value}${more ? html` <span>${more}</span>` : nothing}</dd></div>`;
     return html`<div class="pr-bs-report">
-      <output class="pr-bs-said">${result.sentence}</output>
-      <pre class="pr-bs-source" tabindex="0" aria-label="The grid and the BlockSpec as code"><code>${sourceOf(this.setting)}</code></pre>
       <dl class="pr-bs-facts">
         ${fact('Programs', countText(result.programs), `grid ${tupleText(result.grid)}`)}
         ${fact('Index map returns', tupleText(result.index))}
