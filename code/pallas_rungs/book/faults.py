@@ -8,9 +8,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
-from sphinx.util.logging import is_suppressed_warning
+from sphinx.util.logging import get_node_location, is_suppressed_warning
 
 
 @dataclass(frozen=True)
@@ -44,20 +45,37 @@ class FaultLog(logging.Handler):
     """Collects the faults of one build, Sphinx's warnings among them, and prints them last.
 
     Args:
-        root: The book's folder; places are shown relative to it.
+        app: The Sphinx application; places are shown relative to its source folder.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, app: Sphinx) -> None:
         super().__init__(level=logging.WARNING)
-        self.root = root
+        self.app = app
+        self.root = Path(app.srcdir)
         self.faults: list[Fault] = []
         self.failed = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take one warning of Sphinx as a fault."""
-        place = self.shorten(str(getattr(record, "location", None) or ""))
+        place = self.shorten(self._place(getattr(record, "location", None)))
         message = record.getMessage().strip().splitlines() or [""]
         self.faults.append(Fault(place, message[0], details=tuple(message[1:])))
+
+    def _place(self, location: object) -> str:
+        """Return a warning's location as text; Sphinx gives a node, a docname, or docname, line."""
+        if isinstance(location, nodes.Node):
+            return get_node_location(location) or ""
+        docname, line = location if isinstance(location, tuple) else (location, None)
+        if not docname:
+            return ""
+        place = str(docname)
+        if place in self._docnames():
+            place = str(self.app.env.doc2path(place))
+        return f"{place}:{line}" if line else place
+
+    def _docnames(self) -> set[str]:
+        """Return the docnames of the book, or none before they are known."""
+        return set(getattr(self.app.env, "found_docs", ()))
 
     def add(self, fault: Fault) -> None:
         """Note one fault that is no warning; the build fails even where warnings are forgiven."""
@@ -118,7 +136,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     """Collect the build's warnings and faults, and print them after everything else."""
-    log = FaultLog(Path(app.srcdir))
+    log = FaultLog(app)
     _logs[id(app)] = log
     log.addFilter(_SkipSuppressed(app))
     logging.getLogger("sphinx").addHandler(log)

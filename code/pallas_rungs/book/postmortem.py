@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import linecache
+import os
 import sys
-import traceback
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -107,11 +107,22 @@ def describe() -> str:
         if step.tb_next is None and isinstance(error, AssertionError):
             values = values_at(step.tb_frame, line)
         step = step.tb_next
-    last = traceback.format_exception_only(error) if error is not None else []
+    message = str(error)
+    if isinstance(error, SyntaxError) and not os.path.isfile(error.filename or ""):
+        message = error.msg
+        frames = [
+            {
+                "file": "",
+                "line": error.lineno or 1,
+                "function": "",
+                "source": (error.text or "").strip(),
+                "cell": get_ipython().execution_count - 1,
+            }
+        ]
     return json.dumps(
         {
             "type": type(error).__name__,
-            "message": str(error) if error is not None else "".join(last),
+            "message": message,
             "notes": _chain(error),
             "frames": frames,
             "values": values,

@@ -141,6 +141,8 @@ class Session:
                 output_hook=listen,
                 timeout=_POSTMORTEM_SECONDS,
             )
+        if told:
+            cause = f"{told['type']}: {told['message']}".strip().rstrip(":")
         return Failure(
             self.current,
             cause,
