@@ -15,6 +15,7 @@ PARTS = (
     "captions",
     "gather",
     "excerpts",
+    "exhibits",
     "theme",
     "coverage",
     "claims_index",
