@@ -2,9 +2,10 @@
 
 from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
+from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.svg import SVG, Figure
-from pallas_rungs.figures.tables import Table, ladder_matrix, table
+from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.walk import grid_walk
 
 __all__ = [

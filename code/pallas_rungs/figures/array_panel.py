@@ -97,7 +97,7 @@ def heading(operand: Operand) -> tuple[Element, ...]:
 
 
 def block_words(operand: Operand) -> str:
-    """E.g. ``input, blocks of 128 × 64``; squeezed dimensions are written as a dash."""
+    """E.g. ``input, blocks of 128 × 64``; squeezed dimensions are written as None."""
     if operand.space == "any":
         return f"{operand.role}, left where it is"
     where = f" in {operand.space}" if operand.space else ""
@@ -106,7 +106,7 @@ def block_words(operand: Operand) -> str:
     if operand.block == operand.shape and not any(operand.squeezed):
         return f"{operand.role}{where}, whole"
     block = " × ".join(
-        "–" if squeezed else str(size)
+        "None" if squeezed else str(size)
         for size, squeezed in zip(operand.block, operand.squeezed, strict=True)
     )
     return f"{operand.role}{where}, blocks of {block}"

@@ -2,82 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pallas_rungs.figures.glyphs import (
-    RUNG_SAYS,
-    RUNGS,
-    check_status,
-    first_caught,
-    glyph,
-    status_colour,
-)
+from pallas_rungs.figures.climbers import Climber, Rows, climbers
+from pallas_rungs.figures.glyphs import RUNG_SAYS, RUNGS, glyph, status_colour
+from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.svg import SVG, Element, Figure, el, number, text, text_width
+from pallas_rungs.figures.tables import Table
 from pallas_rungs.figures.theme import colour
 
 _STEP = 21.0
 """Distance between the labels of kernels that end at the same height, in pixels."""
 
-type Rows = Mapping[str, Mapping[str, str]] | Iterable[tuple[str, Mapping[str, str]]]
 
-
-@dataclass(frozen=True)
-class Climber:
-    """One kernel on the ladder.
-
-    Attributes:
-        name: what it is called.
-        statuses: rung -> status.
-        caught: the first rung that blames it, or None.
-        healthy: whether it is known to be right.
-    """
-
-    name: str
-    statuses: Mapping[str, str]
-    caught: str | None
-    healthy: bool
-
-    @property
-    def outcome(self) -> str:
-        """What came of the climb, in a few words."""
-        if self.caught is not None:
-            return self.statuses[self.caught]
-        return "passes every rung tried" if self.healthy else "caught by none"
-
-
-def climbers(rows: Rows, healthy: Collection[str] = ()) -> tuple[Climber, ...]:
-    """Read rows of (name, {rung: status}), in order of how high each kernel gets, highest first.
-
-    Raises:
-        ValueError: if there are no rows, a row is empty, a rung or status is unknown, or a name in
-            `healthy` is not among the rows or is a kernel that was caught.
-    """
-    pairs = list(rows.items() if isinstance(rows, Mapping) else rows)
-    if not pairs:
-        raise ValueError("no rows: give (name, {rung: status}) for at least one kernel")
-    if missing := set(healthy) - {name for name, _ in pairs}:
-        raise ValueError(f"healthy names no row: {', '.join(sorted(missing))}")
-    read = []
-    for name, statuses in pairs:
-        if not statuses:
-            raise ValueError(f"{name!r} was tried on no rung")
-        caught = first_caught(statuses)
-        words = {str(r): check_status(s) for r, s in statuses.items()}
-        if caught is not None and name in healthy:
-            raise ValueError(f"{name!r} is called healthy, but {caught} says {words[caught]!r}")
-        read.append(Climber(name, words, caught, name in healthy))
-
-    def order(climber: Climber) -> tuple[int, bool]:
-        return (
-            -RUNGS.index(climber.caught) if climber.caught else -len(RUNGS),
-            not climber.healthy,
-        )
-
-    return tuple(sorted(read, key=order))
-
-
-def ladder_picture(rows: Rows, *, alt: str, healthy: Collection[str] = ()) -> Figure:
+def ladder_picture(
+    rows: Rows, *, alt: str, healthy: Collection[str] = (), style: str = "ladder"
+) -> Figure | Table:
     """Draw the ladder with a kernel on each track, climbing to the first rung that catches it.
 
     A small check mark is a rung that the kernel passed. The large mark is the rung that caught it,
@@ -89,20 +30,23 @@ def ladder_picture(rows: Rows, *, alt: str, healthy: Collection[str] = ()) -> Fi
         alt: what the figure shows, for readers who cannot see it.
         healthy: names of the kernels that are known to be right, so that passing everything is
             praise for them and a warning for the others.
+        style: ``ladder`` for the picture, ``matrix`` for the table of `ladder_matrix`.
 
     Raises:
-        ValueError: as `climbers`.
+        ValueError: as `climbers`, or if there is no such style.
     """
+    if style == "matrix":
+        return ladder_matrix(rows, alt=alt, healthy=healthy)
+    if style != "ladder":
+        raise ValueError(f"style is {style!r}; it must be 'ladder' or 'matrix'")
     climbing = climbers(rows, healthy)
     tried = [rung for rung in RUNGS if any(rung in c.statuses for c in climbing)]
     desc = " ".join(
         f"{c.name}: {c.outcome}" + (f", first at {c.caught}." if c.caught else ".")
         for c in climbing
     )
-    return Figure(
-        alt=alt,
-        panels=(_wide(climbing, tried, desc), _narrow(climbing, tried, desc)),
-    )
+    panels = (_wide(climbing, tried, desc), _narrow(climbing, tried, desc))
+    return Figure(alt=alt, panels=panels)
 
 
 @dataclass(frozen=True)
@@ -157,18 +101,18 @@ def _wide(climbing: Sequence[Climber], tried: Sequence[str], desc: str) -> SVG:
         body.append(text(left - 20, y + 1, rung, size=16, weight=600, fill=ink, anchor="end"))
         body.append(text(left - 20, y + 18, says, size=12.5, fill=colour("muted"), anchor="end"))
     for climber, x in zip(climbing, tracks, strict=True):
-        body.extend(_track(frame, climbing, climber, x, tried, mark=11))
+        body.extend(_track(frame, climbing, climber, x, tried, mark=min(11, step * 0.47)))
     body.extend(_labels(frame, climbing, tried))
     return SVG(width, ground + 8, tuple(body), "The ladder of evidence", desc, show="wide")
 
 
 def _narrow(climbing: Sequence[Climber], tried: Sequence[str], desc: str) -> SVG:
     width, left, right = 336.0, 92.0, 330.0
-    ground = 46.0 * len(RUNGS) + 34
+    ground = 46.0 * len(RUNGS) + 40
     rungs = {rung: ground - 46 * (i + 1) for i, rung in enumerate(RUNGS)}
     step = min(30.0, (right - left - 44) / max(len(climbing) - 1, 1))
     tracks = [left + 24 + i * step for i in range(len(climbing))]
-    frame = _Frame(left, right, ground, rungs["chip"] - 26, rungs, tracks, roomy=True)
+    frame = _Frame(left, right, ground, rungs["chip"] - 26, rungs, tracks, roomy=False)
     body = [*_ladder(frame, tried, rail=7, bar=6)]
     for rung in RUNGS:
         ink = colour("muted") if rung not in tried else colour(f"rung-{rung}")
@@ -176,11 +120,13 @@ def _narrow(climbing: Sequence[Climber], tried: Sequence[str], desc: str) -> SVG
             text(left - 14, rungs[rung] + 5, rung, size=15, weight=600, fill=ink, anchor="end")
         )
     for climber, x in zip(climbing, tracks, strict=True):
-        body.extend(_track(frame, climbing, climber, x, tried, mark=9.5))
-    y = ground + 50
+        body.extend(_track(frame, climbing, climber, x, tried, mark=min(9.5, step * 0.55)))
+    crowded = step < 19
+    y = ground + (62 if crowded else 50)
     for place, (climber, x) in enumerate(zip(climbing, tracks, strict=True), start=1):
+        under = ground + (33 if crowded and place % 2 == 0 else 21)
         body.append(
-            text(x, ground + 21, str(place), size=12.5, weight=600, fill=colour("muted"),
+            text(x, under, str(place), size=12.5, weight=600, fill=colour("muted"),
                  anchor="middle")
         )  # fmt: skip
         body.append(

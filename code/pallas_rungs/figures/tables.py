@@ -1,16 +1,15 @@
-"""Tables drawn from data: plain ones, and bugs by rungs with a mark for each status."""
+"""Tables of computed values, as accessible HTML with a plain-text twin."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
 
 from markdown_it import MarkdownIt
 
-from pallas_rungs.figures.glyphs import RUNGS, STATUSES, check_status, glyph
-from pallas_rungs.figures.ladder_picture import Rows, climbers
+from pallas_rungs.figures.glyphs import STATUSES, check_status, glyph
 from pallas_rungs.figures.svg import el
 from pallas_rungs.figures.theme import stylesheet
 
@@ -31,8 +30,7 @@ _CSS = (
     ".pr-figure .pr-matrix td.pr-caught{background:var(--f-bad-bg)}"
     ".pr-figure .pr-matrix td.pr-caught .pr-status{color:var(--f-bad);font-weight:600}"
     "@container(max-width:36rem){.pr-figure .pr-matrix thead th:not(:first-child){"
-    "writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:.3rem .1rem;"
-    "border-bottom:0;border-top:2px solid var(--f-strong)}"
+    "writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:.3rem .1rem}"
     ".pr-figure .pr-matrix tbody th{min-width:5.5rem;padding:.4rem .4rem .4rem 0}"
     ".pr-figure .pr-matrix td:not(:first-child){padding:.4rem .1rem}"
     ".pr-figure .pr-matrix .pr-status{font-size:.68em}}"
@@ -53,7 +51,7 @@ class Table:
     plain: str
     label: str
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.plain
 
     def _repr_html_(self) -> str:
@@ -69,6 +67,16 @@ class Table:
         return {"text/html": self._repr_html_(), "text/plain": str(self)}
 
 
+def aligned(rows: Sequence[Sequence[object]]) -> str:
+    """Rows as text, each column as wide as its widest cell."""
+    lines = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
 def status_html(status: str) -> str:
     """Mark and word of a status.
 
@@ -82,82 +90,35 @@ def status_html(status: str) -> str:
     return f'<span class="pr-status" data-status="{word}">{mark}<span>{word}</span></span>'
 
 
-def _cell(value: object) -> str:
+def cell_html(value: object) -> str:
+    """A cell: inline Markdown, or the mark and word of a ladder status."""
     if isinstance(value, Enum) and value.value in STATUSES:
         return status_html(str(value.value))
     rendered: str = _INLINE.renderInline(str(value))
     return rendered
 
 
-def table(
-    head: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "", label: str = ""
-) -> Table:
-    """A plain table. Text cells are inline Markdown; a ladder status gets its mark.
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """Make a table from computed values. Text is inline Markdown; a ladder status gets its mark.
 
     Args:
-        head: names of the columns.
-        rows: a value for each column; the first one names the row.
-        caption: one line over the table, inline Markdown.
-        label: the table's name for readers who hear the page; the caption or first column if empty.
+        headers: one heading for each column.
+        rows: one sequence for each row, as long as ``headers``.
 
     Raises:
-        ValueError: if there are no columns, or a row has another number of cells.
+        ValueError: there are no columns, or a row has more or fewer cells than there are headings.
     """
-    if not head:
+    if not headers:
         raise ValueError("a table needs at least one column")
-    for number, row in enumerate(rows):
-        if len(row) != len(head):
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(headers):
             raise ValueError(
-                f"row {number} has {len(row)} cells, but there are {len(head)} columns: {row!r}"
+                f"row {number} of the table has {len(row)} cells and there are "
+                f"{len(headers)} headings: {tuple(row)!r}"
             )
-    title = f"<caption>{_cell(caption)}</caption>" if caption else ""
-    top = "".join(f'<th scope="col">{_cell(name)}</th>' for name in head)
+    top = "".join(f'<th scope="col">{cell_html(name)}</th>' for name in headers)
     body = "".join(
-        f'<tr><th scope="row" style="font-weight:400">{_cell(row[0])}</th>'
-        + "".join(f"<td>{_cell(value)}</td>" for value in row[1:])
-        + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f"<td>{cell_html(value)}</td>" for value in row) + "</tr>" for row in rows
     )
-    markup = f"<table>{title}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-    plain = "\n".join(" | ".join(map(str, line)) for line in (head, *rows))
-    return Table(markup, plain, label or caption or head[0])
-
-
-def ladder_matrix(
-    rows: Rows,
-    *,
-    label: str = "What each rung said about each kernel",
-    healthy: Collection[str] = (),
-) -> Table:
-    """Kernels by rungs: what every rung said, and which was the first to catch.
-
-    The rung that first blames a kernel is set off. Rungs after it are shown too: they may have
-    passed what a lower one caught.
-
-    Args:
-        rows: name -> {rung: status}, or pairs of them, in the order to show.
-        label: the table's name for readers who hear the page.
-        healthy: names of the kernels that are known to be right.
-
-    Raises:
-        ValueError: as `climbers`.
-    """
-    pairs = list(rows.items()) if hasattr(rows, "items") else list(rows)
-    known = {c.name: c for c in climbers(pairs, healthy)}
-    tried = [rung for rung in RUNGS if any(rung in c.statuses for c in known.values())]
-    top = "".join(f'<th scope="col">{rung}</th>' for rung in tried)
-    lines, plain = [], [" | ".join(["", *tried])]
-    for name, _ in pairs:
-        climber = known[name]
-        cells = []
-        for rung in tried:
-            status = climber.statuses.get(rung)
-            css = ' class="pr-caught"' if rung == climber.caught else ""
-            cells.append(f"<td{css}>{status_html(status) if status else ''}</td>")
-        lines.append(f'<tr><th scope="row">{_cell(name)}</th>{"".join(cells)}</tr>')
-        plain.append(" | ".join([name, *(climber.statuses.get(r, "") for r in tried)]))
-    markup = (
-        f'<table class="pr-matrix"><thead><tr><th scope="col">kernel</th>{top}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table>"
-    )
-    return Table(markup, "\n".join(plain), label)
+    markup = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return Table(markup, aligned([headers, *rows]), f"Table: {', '.join(headers)}")
