@@ -125,6 +125,22 @@ class Setting:
         """The BlockSpec of the input, and of the output."""
         return pl.BlockSpec(tuple(dim.block_dim() for dim in self.dims), self.index_map())
 
+    def program(self, **options: Any) -> Callable[[jax.Array], jax.Array]:
+        """Return the call that copies an array of this shape and dtype block by block.
+
+        Args:
+          **options: more arguments of `pallas_call`, such as `interpret`.
+        """
+        call: Callable[[jax.Array], jax.Array] = pl.pallas_call(
+            legality.copy_kernel,
+            grid=self.grid,
+            in_specs=[self.block_spec()],
+            out_specs=self.block_spec(),
+            out_shape=jax.ShapeDtypeStruct(self.array_shape, self.dtype),
+            **options,
+        )
+        return call
+
     def index_map(self) -> Callable[..., tuple[Any, ...]]:
         """The index map: program indices -> one index a dimension."""
         dims = self.dims

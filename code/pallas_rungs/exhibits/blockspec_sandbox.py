@@ -92,6 +92,8 @@ def draw(seed: int, count: int) -> list[dict[str, Any]]:
 
 
 def _draw_dims(rng: random.Random) -> tuple[Dimension, ...]:
+    if rng.random() < 0.08:
+        return tuple(_draw_large_dim(rng) for _ in range(2))
     rank = rng.choice((1, 2, 2, 2, 3, 3))
     kinds = [rng.choice(("blocked", "blocked", "blocked", *KINDS)) for _ in range(rank)]
     if rng.random() < 0.25:
@@ -116,6 +118,12 @@ def _draw_dim(rng: random.Random, kind: str, unit: int) -> Dimension:
     if kind == "element" and rng.random() < 0.6:
         index = "scaled"
     return Dimension(array, block, kind, index)
+
+
+def _draw_large_dim(rng: random.Random) -> Dimension:
+    """Draw a dimension whose blocks are near the VMEM budget."""
+    block = 128 * rng.randint(4, 20)
+    return Dimension(block * rng.randint(1, 4), block, "blocked", rng.choice(("program", "zero")))
 
 
 def _derive(setting: dict[str, Any]) -> dict[str, Any]:

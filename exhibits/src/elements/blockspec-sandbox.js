@@ -109,10 +109,12 @@ export class BlockSpecSandbox extends ExhibitElement {
   }
 
   presetName() {
-    const { dims, dtype } = this.setting;
-    const now = JSON.stringify([dims, dtype]);
-    const is = ({ setting }) => JSON.stringify([setting.dims, setting.dtype]) === now;
-    return PRESETS.find(is)?.name ?? '';
+    const written = (setting) => {
+      const { array, block, kinds, index, dtype } = toValues(setting);
+      return [array, block, kinds, index, dtype].join(' ');
+    };
+    const now = written(this.setting);
+    return PRESETS.find(({ setting }) => written(setting) === now)?.name ?? '';
   }
 
   dimension(dim, axis) {
