@@ -58,8 +58,8 @@ def title(app: Sphinx, docname: str) -> str:
 
 def _places(env: BuildEnvironment) -> dict[str, set[str]]:
     if not hasattr(env, "pallas_rungs_places"):
-        env.pallas_rungs_places = {}
-    places: dict[str, set[str]] = env.pallas_rungs_places
+        env.pallas_rungs_places = {}  # type: ignore[attr-defined]
+    places: dict[str, set[str]] = env.pallas_rungs_places  # type: ignore[attr-defined]
     return places
 
 

@@ -18,6 +18,10 @@ from pallas_rungs.book.history import history
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+_v4: Any = nbformat.v4
+_from_dict: Any = nbformat.from_dict
+_writes: Any = nbformat.writes
+
 FOLDER = "notebooks"
 PINNED = ("jax", "jaxlib", "libtpu")
 _OURS = "application/vnd.pallas"
@@ -80,18 +84,18 @@ def export(
     Returns:
         a valid notebook of format 4.5 with fixed cell ids and the outputs of the execution.
     """
-    made = nbformat.v4.new_notebook()
-    made.metadata = nbformat.from_dict(
+    made: nbformat.NotebookNode = _v4.new_notebook()
+    made.metadata = _from_dict(
         {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python", "pygments_lexer": "ipython3"},
         }
     )
-    install = nbformat.v4.new_code_cell(first, id="install", metadata={"tags": ["install"]})
+    install = _v4.new_code_cell(first, id="install", metadata={"tags": ["install"]})
     cells = [install]
     for number, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] == "code":
-            new = nbformat.v4.new_code_cell(
+            new = _v4.new_code_cell(
                 cell["source"],
                 id=f"cell-{number}",
                 execution_count=cell.get("execution_count"),
@@ -102,7 +106,7 @@ def export(
             text = plain_markdown.convert(cell["source"], page).strip()
             if not text:
                 continue
-            new = nbformat.v4.new_markdown_cell(text, id=f"cell-{number}")
+            new = _v4.new_markdown_cell(text, id=f"cell-{number}")
         cells.append(new)
     made.cells = cells
     nbformat.validate(made)
@@ -119,7 +123,7 @@ def _code_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(output: Mapping[str, Any]) -> nbformat.NotebookNode:
     """Copy an output without our machine-readable form and without volatile metadata."""
-    copy = nbformat.from_dict(json.loads(json.dumps(output)))
+    copy: nbformat.NotebookNode = _from_dict(json.loads(json.dumps(output)))
     for mime in [mime for mime in copy.get("data", {}) if mime.startswith(_OURS)]:
         del copy["data"][mime]
     return copy
@@ -164,7 +168,7 @@ def _write(app: Sphinx, exception: Exception | None) -> None:
         made = export(executed_notebook(app, docname), first=first, page=page)
         path = Path(app.outdir) / notebook_path(app, docname)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(nbformat.writes(made) + "\n", "utf8")
+        path.write_text(_writes(made) + "\n", "utf8")
         kept.add(path)
     for path in folder.rglob("*.ipynb"):
         if path not in kept:
