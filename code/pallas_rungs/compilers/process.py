@@ -64,7 +64,8 @@ class Died:
 
     Attributes:
       exit_code: its exit code, or None when a signal ended it.
-      signal_name: the signal, e.g. `"SIGABRT"`; empty when it left by itself.
+      signal_name: the signal, e.g. `"SIGABRT"`; empty when it left by itself. Both are empty when
+        it cut its pipe and was killed for that.
       last_lines: the last lines that it printed.
       seconds: wall time until then.
     """
@@ -77,6 +78,8 @@ class Died:
     def __str__(self) -> str:
         if self.signal_name:
             return f"the process was ended by {self.signal_name}"
+        if self.exit_code is None:
+            return "the process closed or garbled the pipe to its parent"
         return f"the process left with exit code {self.exit_code}"
 
 
@@ -303,15 +306,16 @@ class Worker:
         poller = select.poll()
         poller.register(running.reply_fd, select.POLLIN)
         while True:
-            if poller.poll(_TICK_SECONDS * 1000):
+            left = _TICK_SECONDS if deadline is None else deadline - time.monotonic()
+            if poller.poll(max(0.001, min(_TICK_SECONDS, left)) * 1000):
                 data = os.read(running.reply_fd, 1 << 20)
                 if not data:
                     return self._died(running, start)
                 try:
                     frame = running.reader.feed(data)
-                except BadFrame as error:
-                    self._tail.append(f"the worker answered with bad data: {error}")
-                    return self._died(running, start)
+                except BadFrame:
+                    self.close()
+                    return Died(None, "", self.last_lines, time.monotonic() - start)
                 if frame is not None:
                     now = time.monotonic()
                     used = max(0.0, _cpu_seconds(running.process.pid) - cpu_start)
@@ -330,9 +334,13 @@ class Worker:
                 cpu = samples[-1][1]
                 waited, used = now - samples[0][0], cpu - samples[0][1]
                 idle = used <= _IDLE_SHARE * max(waited, _TICK_SECONDS)
+                printed = self.printed_lines
                 stack = self._ask_for_stack(running)
                 self.close()
                 running.drain.join(1.0)
+                for _ in range(min(self.printed_lines - printed, len(self._tail))):
+                    self._tail.pop()
+                self.printed_lines = printed
                 return TimedOut(
                     now - start, max(0.0, cpu - cpu_start), idle, self.last_lines, stack
                 )
@@ -355,15 +363,15 @@ class Worker:
         return tuple(self._tail)[-new:] if new else ()
 
     def _died(self, running: _Running, start: float) -> Died:
+        code: int | None
         try:
             code = running.process.wait(3.0)
         except subprocess.TimeoutExpired:  # the pipe is closed, the process still there
-            code = -int(signal.SIGKILL)
-            self._tail.append("the worker closed its pipe and went on; it was killed")
+            code = None
         self.close()
         running.drain.join(1.0)
         seconds = time.monotonic() - start
-        if code < 0:
+        if code is not None and code < 0:
             return Died(None, signal.Signals(-code).name, self.last_lines, seconds)
         return Died(code, "", self.last_lines, seconds)
 

@@ -27,6 +27,7 @@ TIME_LIMIT = 60.0
 """Seconds that one attempt may take when nothing else is said."""
 
 _LEVELS_BEFORE_IMPORT = (2, 3)
+_NEVER_TRACED = (Status.TIMED_OUT, Status.DEADLOCKED, Status.CRASHED)
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ class _Climb:
                     continue
                 verdict = self.attempt(problem, rung, target)
                 yield verdict
-                if rung is Rung.TRACE and verdict.status in (Status.TIMED_OUT, Status.DEADLOCKED):
+                if rung is Rung.TRACE and verdict.status in _NEVER_TRACED:
                     hung = verdict
 
     def _targets(self, problem: int, rung: Rung, hung: Verdict | None) -> tuple[str, ...]:
@@ -195,7 +196,8 @@ class _Climb:
         first = self._attempt(self.level, chip, problem, rung, target)
         if not first.escalate or self.hopeless:
             return first.verdict
-        for level in _LEVELS_BEFORE_IMPORT:
+        no_kernel = first.verdict.status is Status.NO_KERNEL
+        for level in _LEVELS_BEFORE_IMPORT[-1:] if no_kernel else _LEVELS_BEFORE_IMPORT:
             again = self._attempt(level, chip, problem, rung, target)
             if _got_further(first.verdict, again.verdict):
                 self.level, self.why = level, first.escalate
@@ -241,12 +243,13 @@ def _climbing(climb: _Climb) -> Iterator[_Climb]:
 
 
 def _not_tried(hung: Verdict, rung: Rung, target: str) -> Verdict:
-    """The verdict of a rung above one where the program never came back from being traced."""
+    """The verdict of a rung above, where the program never came back from being traced."""
+    what = "ended its process" if hung.status is Status.CRASHED else "did not end"
     return Verdict.of(
         rung,
         hung.status,
         target,
-        "not tried: every rung starts by tracing, and that did not end",
+        f"not tried: every rung starts by tracing, and that {what}",
         error=hung.error,
         details={"not_tried": True},
     )

@@ -152,7 +152,9 @@ def _near(module: ModuleType, symbol: str) -> str:
         for name, value in vars(module).items()
         if not name.startswith("_") and callable(value) and not isinstance(value, type)
     ]
-    own = [name for name in names if getattr(vars(module)[name], "__module__", "") == module.__name__]
+    own = [
+        name for name in names if getattr(vars(module)[name], "__module__", "") == module.__name__
+    ]
     close = difflib.get_close_matches(symbol, own or names, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"

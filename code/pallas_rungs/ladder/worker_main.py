@@ -103,7 +103,9 @@ class _Session:
             where = _own_line(error, path)
             if where is None and isinstance(error, ValueError):
                 return {"error": str(error)}
-            raise LoadError(_says(f"{path.name}: its cases could not be made", error, path)) from None
+            raise LoadError(
+                _says(f"{path.name}: its cases could not be made", error, path)
+            ) from None
         self._problems = [_with_tolerance(problem, request) for problem in problems]
         return {"problems": [problem.name for problem in self._problems]}
 
@@ -117,8 +119,8 @@ class _Session:
         return answer
 
     def _attempt(self, request: dict[str, Any]) -> dict[str, Any]:
-        from pallas_rungs.ladder.rungs import attempt
         from pallas_rungs.ladder.pretend import why_name_the_chip
+        from pallas_rungs.ladder.rungs import attempt
         from pallas_rungs.ladder.status import Rung, Status
 
         problem = self._problems[request["problem"]]

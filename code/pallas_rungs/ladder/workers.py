@@ -236,20 +236,19 @@ class FileWorker:
         frame = _frame_of(died.last_lines, self._roots())
         last = next((line for line in reversed(died.last_lines) if "Check failed" in line), "")
         message = f"{died}: {last.strip()}" if last else str(died)
-        advice = (
-            "something it calls ends the process (os._exit, or exit in a library)"
-            if died.exit_code is not None
-            else "it may have run out of memory; try smaller shapes"
-            if died.signal_name == "SIGKILL"
-            else ""
-        )
+        advice = ""
+        if died.exit_code is not None:
+            advice = "something it calls ends the process (os._exit, or exit in a library)"
+        elif died.signal_name == "SIGKILL":
+            advice = "it may have run out of memory; try smaller shapes"
         return Verdict.of(
             rung,
             Status.CRASHED,
             target,
             message,
             error=KernelError(
-                died.signal_name or f"exit code {died.exit_code}",
+                died.signal_name
+                or ("broken pipe" if died.exit_code is None else f"exit code {died.exit_code}"),
                 message,
                 "\n".join((message, *died.last_lines[-40:])),
                 frame,
@@ -332,4 +331,3 @@ def _source_line(file: str, number: int) -> str:
 
 def _at(frame: Frame | None) -> str:
     return "" if frame is None else f"\n  at {frame.file}:{frame.line}: {frame.source}"
-

@@ -171,6 +171,7 @@ def test_children_of_the_worker_end_with_it(worker: Worker, own_session: bool) -
 def test_a_broken_pipe_is_a_death(worker: Worker, act: str) -> None:
     outcome = worker.request({"do": act}, time_limit=20)
     assert isinstance(outcome, Died)
+    assert (outcome.exit_code, outcome.signal_name) == (None, "")
     assert not worker.alive
 
 

@@ -1,0 +1,39 @@
+"""The chip table."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_rungs.compilers.chips import CHIPS, CURRENT_CHIPS, chip_named
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("v5e", "v5e"), ("V7X", "tpu7x"), ("tpu v5 lite", "v5e"), (" v6e ", "v6e"), ("v5p", "v5p")],
+)
+def test_names_aliases_and_device_kinds(given: str, name: str) -> None:
+    assert chip_named(given).name == name
+
+
+def test_an_unknown_chip_is_answered_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"unknown chip 'h100'.*v5e.*tpu7x \(or v7x\)"):
+        chip_named("h100")
+
+
+def test_no_name_means_two_chips() -> None:
+    names = [n for chip in CHIPS for n in {chip.name.lower(), *chip.aliases, chip.device_kind}]
+    assert len(names) == len(set(names))
+    assert set(CURRENT_CHIPS) <= {chip.name for chip in CHIPS}
+
+
+def test_topologies_grow_with_the_number_of_devices() -> None:
+    v5e = chip_named("v5e")
+    assert v5e.topology == "v5e:1x1"
+    assert [v5e.topology_for(n) for n in (1, 2, 3, 8)] == [
+        "v5e:1x1",
+        "v5e:1x2",
+        "v5e:2x2",
+        "v5e:2x4",
+    ]
+    with pytest.raises(ValueError, match="wants 99 devices"):
+        v5e.topology_for(99)
