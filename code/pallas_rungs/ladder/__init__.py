@@ -13,7 +13,7 @@ from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Difference, Frame, KernelError, Verdict
 
 if TYPE_CHECKING:
-    from pallas_rungs.ladder.climb import climb
+    from pallas_rungs.ladder.climbing import climb
     from pallas_rungs.ladder.problem import Problem
     from pallas_rungs.ladder.report import Report
 
@@ -32,7 +32,7 @@ __all__ = [
 _LAZY = {
     "Problem": "pallas_rungs.ladder.problem",
     "Report": "pallas_rungs.ladder.report",
-    "climb": "pallas_rungs.ladder.climb",
+    "climb": "pallas_rungs.ladder.climbing",
 }
 
 

@@ -17,8 +17,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"ConcretizationTypeError|TracerArrayConversionError|TracerIntegerConversionError",
-        "A value was needed as a Python number while tracing: make it a static argument, or compute "
-        "with jax.numpy.",
+        "A value was needed as a Python number while tracing: make it a static argument, or "
+        "compute with jax.numpy.",
     ),
     (
         r"Invalid dtype for `(swap|get|addupdate)`",
@@ -74,8 +74,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"[Ss]can.*(num_extensive|xs|stacked)|num_extensive",
-        "Loops in a TPU kernel have carries only: write the stacked inputs and outputs as Ref reads "
-        "and writes in a fori_loop.",
+        "Loops in a TPU kernel have carries only: write the stacked inputs and outputs as Ref "
+        "reads and writes in a fori_loop.",
     ),
     (
         r"Cannot do int indexing on TPU|Advanced indexers are not supported|int.*array.*index",
@@ -112,8 +112,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"ScopedVmemOom|Scoped allocation with size|in memory space vmem|space=vmem",
-        "Make the blocks smaller, or split the reduction axis: each blocked operand takes its block "
-        "twice (double buffering). pltpu.CompilerParams(vmem_limit_bytes=…) raises the limit.",
+        "Make the blocks smaller, or split the reduction axis: each blocked operand takes its "
+        "block twice (double buffering). pltpu.CompilerParams(vmem_limit_bytes=…) raises the limit.",
     ),
     (
         r"Unsupported (matmul|lhs|rhs|LHS|RHS)|UnsupportedRhsType|UnsupportedLhsType|matmul .*type",
@@ -141,8 +141,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"take_along_axis|[Gg]ather",
-        "The gather rule wants indices shaped like the operand: compare with an iota and reduce, or "
-        "loop over scalar indices.",
+        "The gather rule wants indices shaped like the operand: compare with an iota and reduce, "
+        "or loop over scalar indices.",
     ),
 )
 _COMPILED = tuple((re.compile(pattern), advice) for pattern, advice in _TABLE)

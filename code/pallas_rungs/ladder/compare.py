@@ -28,6 +28,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pallas_rungs.ladder.features import epsilon
 from pallas_rungs.ladder.verdict import Difference
 
 _ACCUMULATED_ROUNDINGS = 64
@@ -51,9 +52,8 @@ def default_tolerance(dtype: Any, want: np.ndarray[Any, Any]) -> Tolerance:
     """
     if not jnp.issubdtype(dtype, jnp.inexact):
         return Tolerance(0.0, 0.0)
-    info = jnp.finfo(dtype)
-    wide = info.bits >= 32
-    rtol = float(info.eps) * (_ACCUMULATED_ROUNDINGS if wide else _STORED_ROUNDINGS)
+    wide = np.dtype(dtype).itemsize >= 4
+    rtol = epsilon(dtype) * (_ACCUMULATED_ROUNDINGS if wide else _STORED_ROUNDINGS)
     finite = np.abs(want[np.isfinite(want)])
     size = float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
     return Tolerance(rtol, rtol * size * (1.0 if wide else 0.25))
@@ -92,9 +92,7 @@ def compare(
             mismatch=f"{len(got_leaves)} arrays came back, the reference has {len(want_leaves)}",
         )
     for (path, got_leaf), want_leaf in zip(got_leaves, want_leaves, strict=True):
-        difference = compare_arrays(
-            got_leaf, want_leaf, rtol=rtol, atol=atol, rounds_to=rounds_to
-        )
+        difference = compare_arrays(got_leaf, want_leaf, rtol=rtol, atol=atol, rounds_to=rounds_to)
         if difference is not None:
             name = jax.tree_util.keystr(path)
             return Difference(**{**vars(difference), "output": name})
@@ -153,9 +151,7 @@ def compare_arrays(
     )
 
 
-def reference_result(
-    reference: Callable[..., Any], args: Sequence[Any]
-) -> tuple[Any, str]:
+def reference_result(reference: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, str]:
     """Call `reference` in float64 and return its result and how it was called.
 
     Floating arrays are widened to float64 and jax computes in 64 bits. A reference that cannot be
@@ -210,7 +206,7 @@ def _widened(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _coarser(dtype: Any, other: Any) -> Any:
     if other is None or not jnp.issubdtype(dtype, jnp.floating):
         return dtype
-    return other if jnp.finfo(other).eps > jnp.finfo(dtype).eps else dtype
+    return other if epsilon(other) > epsilon(dtype) else dtype
 
 
 def _shape(array: np.ndarray[Any, Any]) -> str:

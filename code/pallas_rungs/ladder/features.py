@@ -6,17 +6,32 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 
 from pallas_rungs.ladder import swap
 
-MOVES_DATA = frozenset(
-    """get swap load masked_load masked_swap addupdate slice dynamic_slice dynamic_update_slice
-    squeeze reshape transpose broadcast_in_dim concatenate gather rev copy copy_p select_n pad
-    device_put stop_gradient optimization_barrier jit pjit closed_call core_call remat checkpoint
-    custom_jvp_call custom_vjp_call cond while scan run_scoped run_state pallas_call mpmd_map
-    core_map shard_map dma_start dma_wait ref_new ref_get empty iota full""".split()
+_REF_ACCESSES = (
+    "get",
+    "swap",
+    "load",
+    "masked_load",
+    "masked_swap",
+    "addupdate",
+    "ref_get",
+    "ref_new",
 )
+_SHAPE_CHANGES = (
+    "slice", "dynamic_slice", "dynamic_update_slice", "squeeze", "reshape", "transpose",
+    "broadcast_in_dim", "concatenate", "gather", "rev", "copy", "copy_p", "select_n", "pad", "iota",
+    "full", "empty", "device_put", "optimization_barrier",
+)  # fmt: skip
+_CALLS = (
+    "jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "custom_jvp_call",
+    "custom_vjp_call", "cond", "while", "scan", "run_scoped", "run_state", "pallas_call",
+    "mpmd_map", "core_map", "shard_map", "dma_start", "dma_wait",
+)  # fmt: skip
+MOVES_DATA = frozenset(_REF_ACCESSES + _SHAPE_CHANGES + _CALLS)
 """Primitives that round nothing: their output's type says nothing about precision."""
 
 
@@ -65,7 +80,9 @@ class Features:
             ),
             random_bits=bool(primitives & {"prng_seed", "prng_random_bits"}),
             element_padding=any(_pads_low(eqn) for eqn in kernels),
-            four_bit=any(_is_four_bit(v.aval) for eqn in every for v in (*eqn.invars, *eqn.outvars)),
+            four_bit=any(
+                _is_four_bit(v.aval) for eqn in every for v in (*eqn.invars, *eqn.outvars)
+            ),
             sparse_core=any(_on_sparse_core(eqn) for eqn in kernels),
             reshaped_refs=any(_reshapes_a_ref(eqn) for eqn in every),
             dynamic_copies=any(
@@ -75,6 +92,11 @@ class Features:
             gpu=any(_for_gpu(eqn) for eqn in kernels),
             rounds_to=_narrowest(every),
         )
+
+
+def epsilon(dtype: Any) -> float:
+    """Return the distance from 1 to the next number of a float type."""
+    return float(ml_dtypes.finfo(np.dtype(dtype)).eps)
 
 
 def _parallel(kernel: Any) -> bool:
@@ -113,13 +135,15 @@ def _is_four_bit(aval: Any) -> bool:
     inner = getattr(aval, "inner_aval", aval)
     dtype = getattr(inner, "dtype", None)
     try:
-        return dtype is not None and jnp.iinfo(dtype).bits <= 4
+        return dtype is not None and int(ml_dtypes.iinfo(dtype).bits) <= 4
     except (TypeError, ValueError):
         return "float4" in str(dtype)
 
 
 def _trees(eqn: Any) -> str:
-    return " ".join(str(eqn.params[k]) for k in ("tree", "args_tree", "transforms_tree") if k in eqn.params)
+    return " ".join(
+        str(eqn.params[k]) for k in ("tree", "args_tree", "transforms_tree") if k in eqn.params
+    )
 
 
 def _reshapes_a_ref(eqn: Any) -> bool:
@@ -143,11 +167,11 @@ def _has_dynamic_size(eqn: Any) -> bool:
     if tree is None:
         return False
     import jax
-    from jax._src.state import indexing
+    from jax._src.state.indexing import Slice
 
     fields = jax.tree.unflatten(tree, list(eqn.invars))
-    slices = jax.tree.leaves(fields, is_leaf=lambda x: isinstance(x, indexing.Slice))
-    return any(isinstance(s, indexing.Slice) and s.is_dynamic_size for s in slices)
+    slices = jax.tree.leaves(fields, is_leaf=lambda x: isinstance(x, Slice))
+    return any(isinstance(s, Slice) and s.is_dynamic_size for s in slices)
 
 
 def _narrowest(equations: list[Any]) -> np.dtype[Any] | None:
@@ -159,6 +183,6 @@ def _narrowest(equations: list[Any]) -> np.dtype[Any] | None:
             dtype = getattr(var.aval, "dtype", None)
             if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
                 continue
-            if narrowest is None or jnp.finfo(dtype).eps > jnp.finfo(narrowest).eps:
+            if narrowest is None or epsilon(dtype) > epsilon(narrowest):
                 narrowest = np.dtype(dtype)
     return narrowest

@@ -41,8 +41,12 @@ def _refusal(name: str, rung: Rung, pattern: str, uses: Uses) -> Gap:
     return Gap(name, rung, Status.REFUSED, uses, re.compile(pattern, re.DOTALL))
 
 
-_NO_CPU_RULE = r"NotImplementedError: MLIR translation rule for primitive '(\w+)' not found for platform cpu"
-_NO_EVALUATION = r"(?:NotImplementedError|Exception).*(?:[Ee]valuation|[Dd]ischarge|[Ss]tate).*rule.*'?(\w+)'?"
+_NO_CPU_RULE = (
+    r"NotImplementedError: MLIR translation rule for primitive '(\w+)' not found for platform cpu"
+)
+_NO_EVALUATION = (
+    r"(?:NotImplementedError|Exception).*(?:[Ee]valuation|[Dd]ischarge|[Ss]tate).*rule.*'?(\w+)'?"
+)
 
 
 def _names_a_primitive(features: Features, match: re.Match[str] | None) -> bool:

@@ -1,4 +1,4 @@
-"""A problem as a traced program: arguments flattened, kernels counted, ready for any interpreter."""
+"""A problem as a traced program: arguments flattened, kernels counted, any interpreter."""
 
 from __future__ import annotations
 

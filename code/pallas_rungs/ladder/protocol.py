@@ -72,7 +72,9 @@ def function_named(module: ModuleType, symbol: str) -> Callable[..., Any]:
         names = sorted(
             name
             for name, value in vars(module).items()
-            if callable(value) and not name.startswith("_") and not isinstance(value, type)
+            if callable(value)
+            and not name.startswith("_")
+            and not isinstance(value, type)
             and getattr(value, "__module__", None) == module.__name__
         )
         there = f"; it defines {', '.join(names)}" if names else ""

@@ -35,7 +35,7 @@ _AT_LINE = re.compile(r"(?:\bat |, |^|\s)(/[^\s:,()]+\.py):(\d+)")
 
 def is_users(file: str) -> bool:
     """True for a source file that is neither jax's, nor the ladder's, nor Python's own."""
-    if not file or file.startswith("<") and not file.startswith("<ipython"):
+    if not file or (file.startswith("<") and not file.startswith("<ipython")):
         return False
     path = os.path.abspath(file) if not file.startswith("<") else file
     if path.startswith(_NOT_THE_USERS):

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.extend.core import Jaxpr, JaxprEqn
 
 KERNEL_PRIMITIVES = frozenset({"pallas_call", "mpmd_map", "core_map"})
 """The primitives that launch a Pallas kernel."""
@@ -25,7 +25,7 @@ def sub_jaxprs(params: dict[str, Any]) -> Iterator[Any]:
     """Yield every jaxpr held in an equation's parameters, tuples included."""
     for value in params.values():
         for item in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(item, Jaxpr | ClosedJaxpr):
+            if isinstance(item, Jaxpr):
                 yield item
 
 
@@ -71,7 +71,10 @@ def with_interpreter(jaxpr: Any, interpret: Any) -> Any:
             return eqn
         effects = {e for e in eqn.effects if not _is_callback_effect(e)}
         effects |= _effects_of_interpreter(interpret)
-        return eqn.replace(params={**eqn.params, "interpret": interpret}, effects=effects)
+        changed: JaxprEqn = eqn.replace(
+            params={**eqn.params, "interpret": interpret}, effects=effects
+        )
+        return changed
 
     return _rewrite(jaxpr, change)
 
@@ -87,7 +90,8 @@ def on_tpu_branch(jaxpr: Any, runs_on: str) -> Any:
         if eqn.primitive.name != "platform_index":
             return eqn
         platforms = _as_on_tpu(eqn.params["platforms"], runs_on)
-        return eqn.replace(params={**eqn.params, "platforms": platforms})
+        changed: JaxprEqn = eqn.replace(params={**eqn.params, "platforms": platforms})
+        return changed
 
     return _rewrite(jaxpr, change)
 
@@ -128,13 +132,14 @@ def _rewrite_inside(eqn: JaxprEqn, change: Callable[[JaxprEqn], JaxprEqn | None]
     effects = {e for e in eqn.effects if not _is_callback_effect(e)}
     for inner in sub_jaxprs(params):
         effects |= {e for e in inner.effects if _is_callback_effect(e)}
-    return eqn.replace(params=params, effects=effects)
+    changed: JaxprEqn = eqn.replace(params=params, effects=effects)
+    return changed
 
 
 def _rewrite_value(value: Any, change: Callable[[JaxprEqn], JaxprEqn | None]) -> Any:
-    if isinstance(value, Jaxpr | ClosedJaxpr):
+    if isinstance(value, Jaxpr):
         return _rewrite(value, change)
-    if isinstance(value, tuple | list) and any(isinstance(v, Jaxpr | ClosedJaxpr) for v in value):
+    if isinstance(value, tuple | list) and any(isinstance(v, Jaxpr) for v in value):
         new = [_rewrite_value(v, change) for v in value]
         return value if all(map(operator.is_, new, value)) else type(value)(new)
     return value

@@ -61,9 +61,7 @@ def memory_overflow(message: str) -> dict[str, Any] | None:
 def in_words(overflow: dict[str, Any]) -> str:
     """Return one clause about an overflow, e.g. `"needs 25.1 MiB of vmem, the limit is 16 MiB"`."""
     space = overflow.get("space") or "memory"
-    return (
-        f"needs {_human(overflow['used'])} of {space}, the limit is {_human(overflow['limit'])}"
-    )
+    return f"needs {_human(overflow['used'])} of {space}, the limit is {_human(overflow['limit'])}"
 
 
 def _bytes(number: str, unit: str) -> int:

@@ -23,12 +23,13 @@ from pallas_rungs.ladder.rungs import interpret, lower, simulate, trace
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
-_TRIES: dict[Rung, Callable[[Problem, str, Pretend], Verdict]] = {
+Try = Callable[[Problem, str, Pretend], Verdict]
+
+_TRIES: dict[Rung, Try] = {
     Rung.TRACE: trace.attempt,
     Rung.INTERPRET: interpret.attempt,
     Rung.SIMULATE: simulate.attempt,
     Rung.LOWER: lower.attempt,
-    Rung.COMPILE: compile_rung.attempt,
 }
 
 
@@ -50,7 +51,7 @@ def attempt(
         empty for the default.
       chip: the chip to name on the lower rungs when the program asks for one.
       time_limit: seconds that the compiler may take.
-      cache: whether the compiler's outcome may come from the disk cache.
+      cache: let the compile rung read and write the disk cache.
 
     Returns:
       The verdict. Faults of the kernel, of its reference and of the tools are verdicts too.
@@ -60,8 +61,8 @@ def attempt(
       KeyboardInterrupt: as always.
     """
     rung = Rung(rung)
-    if rung not in _TRIES:
-        raise ValueError(f"the {rung} rung needs a chip; it cannot be tried here")
+    if rung is Rung.CHIP:
+        raise ValueError("the chip rung needs a chip; it cannot be tried here")
     if rung in (Rung.LOWER, Rung.COMPILE):
         chip = target = chip_named(target or chip).name
         start = Pretend(chip, 1, "lowering needs to know the chip")
@@ -69,9 +70,11 @@ def attempt(
         start = Pretend(chip_named(chip).name, 0)
         target = (target or "default") if rung is Rung.SIMULATE else ""
     began = time.perf_counter()
-    tried = _TRIES[rung]
-    if rung is Rung.COMPILE:
-        tried = partial(compile_rung.attempt, time_limit=time_limit, cache=cache)
+    tried = (
+        partial(compile_rung.attempt, time_limit=time_limit, cache=cache)
+        if rung is Rung.COMPILE
+        else _TRIES[rung]
+    )
     verdict = _escalating(lambda pretend: _guarded(tried, rung, problem, target, pretend), start)
     details: dict[str, Any] = {"arguments": describe_arguments(problem.args), **verdict.details}
     return dataclasses.replace(
@@ -79,13 +82,7 @@ def attempt(
     )
 
 
-def _guarded(
-    tried: Callable[[Problem, str, Pretend], Verdict],
-    rung: Rung,
-    problem: Problem,
-    target: str,
-    pretend: Pretend,
-) -> Verdict:
+def _guarded(tried: Try, rung: Rung, problem: Problem, target: str, pretend: Pretend) -> Verdict:
     try:
         with pretend.applied():
             verdict = tried(problem, target, pretend)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pallas_rungs.ladder.diagnose import error_from_text
 from pallas_rungs.ladder.gaps import attribute
@@ -21,18 +21,8 @@ from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import KernelError, Verdict
 from pallas_rungs.ladder.vmem import in_words, memory_overflow
 
-
-class Outcome(Protocol):
-    """What the compiler's worker reports."""
-
-    kind: str
-    error_type: str
-    message: str
-    seconds: float
-    peak_memory_bytes: int
-    cpu_seconds: float
-    cached: bool
-    analysis: dict[str, Any]
+if TYPE_CHECKING:
+    from pallas_rungs.compilers.libtpu import CompilerOutcome
 
 
 _STATUS_OF = {
@@ -70,14 +60,12 @@ def attempt(
         return refused(Rung.COMPILE, target, error, program, False)
     from pallas_rungs.compilers.libtpu import compile_exported
 
-    outcome = compile_exported(
-        exported.serialized, target, time_limit=time_limit, cache=cache
-    )
+    outcome = compile_exported(exported.serialized, target, time_limit=time_limit, cache=cache)
     return verdict_of(outcome, target, program, {"devices": exported.devices})
 
 
 def verdict_of(
-    outcome: Outcome, target: str, program: Program, details: dict[str, Any] | None = None
+    outcome: CompilerOutcome, target: str, program: Program, details: dict[str, Any] | None = None
 ) -> Verdict:
     """Turn a compiler's outcome into a verdict.
 

@@ -71,9 +71,7 @@ def judge(
         rounds_to=program.features.rounds_to,
     )
     if difference is None:
-        return Verdict.of(
-            rung, Status.PASSED, target, "agrees with the reference", details=details
-        )
+        return Verdict.of(rung, Status.PASSED, target, "agrees with the reference", details=details)
     verdict = Verdict.of(
         rung, Status.WRONG, target, str(difference), difference=difference, details=details
     )

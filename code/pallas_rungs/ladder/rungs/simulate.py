@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import Any
+
+import jax
 
 from pallas_rungs.ladder.advice import advice_for
 from pallas_rungs.ladder.pretend import Pretend
@@ -87,7 +90,14 @@ def races_found() -> bool:
 
 
 def reset_simulator() -> None:
-    """Forget the memory, semaphores and races of earlier runs: a failed run leaves them behind."""
+    """Forget earlier runs: a failed one leaves memory, semaphores, races and its error behind.
+
+    The error sits in jax's tokens of ordered effects, from where the next run would raise it.
+    """
+    from jax._src import dispatch
     from jax.experimental.pallas import tpu as pltpu
 
+    with contextlib.suppress(jax.errors.JaxRuntimeError):
+        dispatch.runtime_tokens.block_until_ready()
+    dispatch.runtime_tokens.clear()
     pltpu.reset_tpu_interpret_mode_state()

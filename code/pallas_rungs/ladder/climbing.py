@@ -1,0 +1,117 @@
+"""Climbing: try one program on every rung and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pallas_rungs.compilers.chips import chip_named
+from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.report import Report
+from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung
+
+if TYPE_CHECKING:
+    from pallas_rungs.ladder.verdict import Verdict
+
+
+def climb(
+    function: Callable[..., Any],
+    *args: Any,
+    reference: Callable[..., Any] | None = None,
+    rungs: Iterable[Rung | str] = EVERY_RUNG_HERE,
+    chips: Iterable[str] = ("v5e",),
+    rtol: float | None = None,
+    atol: float | None = None,
+    name: str | None = None,
+    simulations: Mapping[str, Mapping[str, Any]] | None = None,
+    time_limit: float = 120.0,
+    cache: bool = False,
+) -> Report:
+    """Try `function(*args)` on the rungs and report.
+
+    Rungs 1 to 4 run in this process, the compiler in a worker process. A rung that fails never
+    keeps the others from being tried.
+
+    Args:
+      function: calls a Pallas kernel.
+      *args: its arguments: arrays and pytrees of arrays are traced, anything else is static.
+      reference: called with the same arguments as NumPy arrays, floats widened to float64; returns
+        what should come out. Without it the numbers stay unchecked.
+      rungs: which rungs to try.
+      chips: which chips to lower and compile for.
+      rtol: relative tolerance; the default follows from the dtype, see `compare`.
+      atol: absolute tolerance; likewise.
+      name: what the report calls the program; the function's name by default.
+      simulations: further simulator settings, name → keyword arguments of `pltpu.InterpretParams`.
+      time_limit: seconds that the compiler may take for each chip.
+      cache: let the compile rung read and write the disk cache.
+
+    Returns:
+      The report: one verdict for each rung and target.
+
+    Raises:
+      ValueError: a rung or chip is unknown.
+    """
+    problem = Problem(
+        name=name or str(getattr(function, "__name__", type(function).__name__)),
+        function=function,
+        args=args,
+        reference=reference,
+        rtol=rtol,
+        atol=atol,
+        simulations=dict(simulations or {}),
+    )
+    return climb_problem(problem, rungs=rungs, chips=chips, time_limit=time_limit, cache=cache)
+
+
+def climb_problem(
+    problem: Problem,
+    *,
+    rungs: Iterable[Rung | str] = EVERY_RUNG_HERE,
+    chips: Iterable[str] = ("v5e",),
+    time_limit: float = 120.0,
+    cache: bool = False,
+) -> Report:
+    """Try a problem on the rungs and report; see `climb`.
+
+    Raises:
+      ValueError: a rung or chip is unknown.
+    """
+    verdicts = tuple(
+        verdicts_of(problem, rungs=rungs, chips=chips, time_limit=time_limit, cache=cache)
+    )
+    return Report(problem.name, verdicts)
+
+
+def verdicts_of(
+    problem: Problem,
+    *,
+    rungs: Iterable[Rung | str] = EVERY_RUNG_HERE,
+    chips: Iterable[str] = ("v5e",),
+    time_limit: float = 120.0,
+    cache: bool = False,
+) -> Iterator[Verdict]:
+    """Yield the verdicts one by one, from the lowest rung up; see `climb`.
+
+    Raises:
+      ValueError: a rung or chip is unknown.
+    """
+    from pallas_rungs.ladder.rungs import attempt
+
+    names = [chip_named(chip).name for chip in chips]
+    asked = sorted({Rung(rung) for rung in rungs}, key=lambda rung: rung.number)
+    first_chip = names[0] if names else "v5e"
+    for rung in asked:
+        for target in targets_of(problem, rung, names):
+            yield attempt(
+                problem, rung, target, chip=first_chip, time_limit=time_limit, cache=cache
+            )
+
+
+def targets_of(problem: Problem, rung: Rung, chips: Iterable[str]) -> list[str]:
+    """Return what a rung is to be tried with: chips, simulator settings, or nothing special."""
+    from pallas_rungs.ladder.rungs import simulator_settings
+
+    if rung in (Rung.LOWER, Rung.COMPILE):
+        return list(dict.fromkeys(chips))
+    return list(simulator_settings(problem)) if rung is Rung.SIMULATE else [""]

@@ -1,0 +1,46 @@
+"""The plain-text form of a ladder report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pallas_rungs.ladder.verdict import KernelError, Verdict
+
+_INDENT = "      "
+
+
+def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, str]) -> str:
+    """Return the report as lines of text, one for each verdict and more below the sick ones."""
+    labels = [v.label for v in verdicts]
+    words = [str(v.status) for v in verdicts]
+    label_width = max(map(len, labels), default=0)
+    word_width = max(map(len, words), default=0)
+    lines = [name]
+    for verdict, label, word in zip(verdicts, labels, words, strict=True):
+        cached = " (cached)" if verdict.cached else ""
+        lines.append(
+            f"  {verdict.rung.number}  {label:<{label_width}}  {word:<{word_width}}  "
+            f"{verdict.summary}{cached}".rstrip()
+        )
+        if verdict.error is not None:
+            lines += [_INDENT + line for line in error_lines(verdict.error)]
+    lines.append(versions_line(versions))
+    return "\n".join(lines)
+
+
+def error_lines(error: KernelError) -> list[str]:
+    """Return where an error came from and what to do, a line each."""
+    lines = []
+    if error.frame is not None:
+        source = f": {error.frame.source}" if error.frame.source else ""
+        lines.append(f"at {error.frame.file}:{error.frame.line}{source}")
+    if error.advice:
+        lines.append(f"→ {error.advice}")
+    return lines
+
+
+def versions_line(versions: Mapping[str, str]) -> str:
+    """Return the versions as one line, e.g. `"jax 0.12.0.1 · python 3.13.0 · 2026-01-01"`."""
+    return " · ".join(
+        value if name == "date" else f"{name} {value}" for name, value in versions.items()
+    )

@@ -1,0 +1,25 @@
+"""Which versions a verdict was made with."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from importlib import metadata
+
+PACKAGES = ("jax", "jaxlib", "libtpu")
+
+
+def installed(package: str) -> str:
+    """Return the installed version of a package; `"not installed"` if there is none."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def versions() -> dict[str, str]:
+    """Return versions of jax, jaxlib, libtpu and Python, and today's date (UTC)."""
+    found = {package: installed(package) for package in PACKAGES}
+    found["python"] = platform.python_version()
+    found["date"] = datetime.now(UTC).date().isoformat()
+    return found
