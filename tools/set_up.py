@@ -82,6 +82,8 @@ def run(*command: str | Path) -> int:
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
     environment["VIRTUAL_ENV"] = str(VENV)
     environment.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+    # As pip does: a company's own certificates are in the system's store.
+    environment.setdefault("UV_SYSTEM_CERTS", "1")
     return subprocess.run(
         [str(part) for part in command],
         cwd=ROOT,
@@ -133,17 +135,8 @@ def install() -> None:
                 "If the network failed, run the same command again; if a hash differs, do not "
                 "trust the download."
             )
-        editable = (
-            PYTHON,
-            "-m",
-            "pip",
-            "--quiet",
-            "install",
-            "--no-deps",
-            "--no-build-isolation",
-            "--editable",
-            ".",
-        )
+        by_pip = (PYTHON, "-m", "pip", "--quiet", "install")
+        editable = (*by_pip, "--no-deps", "--no-build-isolation", "--editable", ".")
     if run(*editable) != 0:
         sys.exit("error: the package under code/ could not be installed (see above)")
 
