@@ -10,8 +10,11 @@ def test_the_build_fails(faulty):
 
 
 def test_no_fault_hides_another(faulty):
-    named = {line.split("/")[1].split(".")[0] for line in faulty.report.splitlines()
-             if line.startswith("book/")}
+    named = {
+        line.split("/")[1].split(".")[0]
+        for line in faulty.report.splitlines()
+        if line.startswith("book/")
+    }
     assert named == {
         "assertion", "drawn", "nothing_raised", "other_type", "other_message", "too_slow",
         "dead_kernel", "missing_symbol", "missing_file", "missing_name", "raises_tag", "skip_tag",
