@@ -113,7 +113,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (
         r"ScopedVmemOom|Scoped allocation with size|in memory space vmem|space=vmem",
         "Make the blocks smaller, or split the reduction axis: each blocked operand takes its "
-        "block twice (double buffering). pltpu.CompilerParams(vmem_limit_bytes=…) raises the limit.",
+        "block twice (double buffering). pltpu.CompilerParams(vmem_limit_bytes=…) raises the "
+        "limit.",
     ),
     (
         r"Unsupported (matmul|lhs|rhs|LHS|RHS)|UnsupportedRhsType|UnsupportedLhsType|matmul .*type",

@@ -93,7 +93,7 @@ def _recording() -> Iterator[Launches]:
 
         def record(*args: Any, **params: Any) -> Any:
             avals = tuple(jax.typeof(arg) for arg in args)
-            launches.calls.append((primitive, avals, params))
+            launches.calls.append((primitive, avals, {**params, "interpret": False}))
             return bind(*args, **params)
 
         return record

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -78,7 +79,7 @@ class Features:
             remote_copies=any(
                 eqn.primitive.name == "dma_start" and _is_remote(eqn) for eqn in every
             ),
-            random_bits=bool(primitives & {"prng_seed", "prng_random_bits"}),
+            random_bits=any(_draws_on_chip(eqn) for eqn in every),
             element_padding=any(_pads_low(eqn) for eqn in kernels),
             four_bit=any(
                 _is_four_bit(v.aval) for eqn in every for v in (*eqn.invars, *eqn.outvars)
@@ -96,7 +97,8 @@ class Features:
 
 def epsilon(dtype: Any) -> float:
     """Return the distance from 1 to the next number of a float type."""
-    return float(ml_dtypes.finfo(np.dtype(dtype)).eps)
+    finfo: Any = ml_dtypes.finfo
+    return float(finfo(np.dtype(dtype)).eps)
 
 
 def _parallel(kernel: Any) -> bool:
@@ -135,7 +137,8 @@ def _is_four_bit(aval: Any) -> bool:
     inner = getattr(aval, "inner_aval", aval)
     dtype = getattr(inner, "dtype", None)
     try:
-        return dtype is not None and int(ml_dtypes.iinfo(dtype).bits) <= 4
+        iinfo: Any = ml_dtypes.iinfo
+        return dtype is not None and int(iinfo(dtype).bits) <= 4
     except (TypeError, ValueError):
         return "float4" in str(dtype)
 
@@ -155,8 +158,6 @@ def _is_remote(eqn: Any) -> bool:
     tree = eqn.params.get("tree")
     if tree is None:
         return False
-    import jax
-
     fields = jax.tree.unflatten(tree, list(eqn.invars))
     items = fields if isinstance(fields, tuple | list) else ()
     return len(items) > 0 and bool(jax.tree.leaves(items[-1]))
@@ -166,12 +167,21 @@ def _has_dynamic_size(eqn: Any) -> bool:
     tree = eqn.params.get("tree")
     if tree is None:
         return False
-    import jax
-    from jax._src.state.indexing import Slice
-
     fields = jax.tree.unflatten(tree, list(eqn.invars))
-    slices = jax.tree.leaves(fields, is_leaf=lambda x: isinstance(x, Slice))
-    return any(isinstance(s, Slice) and s.is_dynamic_size for s in slices)
+    found = jax.tree.leaves(fields, is_leaf=_has_a_size)
+    return any(x.is_dynamic_size for x in found if _has_a_size(x))
+
+
+def _has_a_size(node: Any) -> bool:
+    return hasattr(type(node), "is_dynamic_size")
+
+
+def _draws_on_chip(eqn: Any) -> bool:
+    """True for the chip's own generator, and for draws with keys of its implementations."""
+    if eqn.primitive.name in ("prng_seed", "prng_random_bits"):
+        return True
+    dtypes = [getattr(var.aval, "dtype", None) for var in eqn.invars]
+    return any("pallas" in getattr(getattr(d, "_impl", None), "name", "") for d in dtypes)
 
 
 def _narrowest(equations: list[Any]) -> np.dtype[Any] | None:

@@ -50,7 +50,9 @@ _NO_EVALUATION = (
 
 
 def _names_a_primitive(features: Features, match: re.Match[str] | None) -> bool:
-    return match is not None and match[1] in features.primitives
+    if match is None:
+        return False
+    return match[1] in features.primitives or ("prng" in match[1] and features.random_bits)
 
 
 GAPS: tuple[Gap, ...] = (
@@ -77,6 +79,18 @@ GAPS: tuple[Gap, ...] = (
         Rung.INTERPRET,
         r"No ir_type_handler for aval type:.*AbstractRef",
         lambda f, _: bool(f.primitives & {"run_scoped", "get_global", "mpmd_map", "core_map"}),
+    ),
+    _refusal(
+        "the interpreter copies only what has a size known while tracing",
+        Rung.INTERPRET,
+        r"Shapes must be 1D sequences of concrete values",
+        lambda f, _: f.dynamic_copies,
+    ),
+    _refusal(
+        "the simulator reads and writes no reshaped or bitcast refs",
+        Rung.SIMULATE,
+        r"'(?:Reshape|Bitcast|Transpose)Transform' object has no attribute",
+        lambda f, _: f.reshaped_refs,
     ),
     Gap(
         "the simulator's random bits are a stub that returns zeros",

@@ -203,6 +203,7 @@ def _default_device(device: Any) -> Iterator[None]:
 
 
 _CHIP_UNNAMED = re.compile(r"Unsupported TPU device kind|use_abstract_mesh")
+_ASKED_A_CPU_FOR_CORES = re.compile(r"^AttributeError:\s*$")
 _SAW_A_CPU = re.compile(
     r"""(?ix) has\ no\ attribute\ '(num_cores|coords|core_on_chip)'
     | \b(backend|platform|device\ kind|device|hardware|accelerator)\b .* \bcpu\b
@@ -231,6 +232,8 @@ def why_name_the_chip(level: int, message: str) -> str:
     first_line = message.strip().split("\n", 1)[0]
     if _CHIP_UNNAMED.search(message):
         return f"it asked for the chip: {first_line[:120]}"
+    if _ASKED_A_CPU_FOR_CORES.search(message) and level == 0:
+        return "it asked the device for something that a CPU does not have"
     if _SAW_A_CPU.search(first_line) and not _NOT_THE_MACHINE.search(message):
         return f"it looked at the machine: {first_line[:120]}"
     return ""

@@ -71,6 +71,20 @@ def frame_in_text(text: str) -> Frame | None:
     return None
 
 
+def raised_by_ladder(error: BaseException) -> bool:
+    """True for an error raised by the ladder's own code, not by what it tries.
+
+    A call with arguments that do not fit is raised where the ladder calls the user's function, and
+    is the user's.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return False
+    last = frames[-1]
+    calls_the_user = last.name in ("__call__", "callable_for", "made", "run", "reference_result")
+    return last.filename.startswith(os.path.join(_LADDER, "")) and not calls_the_user
+
+
 def with_source(frame: Frame) -> Frame:
     """Return the frame with the text of its line, if the file can be read."""
     source = linecache.getline(frame.file, frame.line).strip()

@@ -87,10 +87,13 @@ def on_tpu_branch(jaxpr: Any, runs_on: str) -> Any:
     """
 
     def change(eqn: JaxprEqn) -> JaxprEqn | None:
-        if eqn.primitive.name != "platform_index":
-            return eqn
-        platforms = _as_on_tpu(eqn.params["platforms"], runs_on)
-        changed: JaxprEqn = eqn.replace(params={**eqn.params, "platforms": platforms})
+        name, params = eqn.primitive.name, eqn.params
+        changed = eqn
+        if name == "platform_index":
+            platforms = _as_on_tpu(params["platforms"], runs_on)
+            changed = eqn.replace(params={**params, "platforms": platforms})
+        elif name == "cond" and params.get("branches_platforms"):
+            changed = _only_branch_for_tpu(eqn)
         return changed
 
     return _rewrite(jaxpr, change)
@@ -145,11 +148,32 @@ def _rewrite_value(value: Any, change: Callable[[JaxprEqn], JaxprEqn | None]) ->
     return value
 
 
-def _as_on_tpu(platforms: tuple[Any, ...], runs_on: str) -> tuple[Any, ...]:
-    """Return the branches' platforms with the branch for TPU answering for `runs_on`."""
+def _only_branch_for_tpu(eqn: JaxprEqn) -> JaxprEqn:
+    """Return a `cond` over platforms with its branch for TPU in every place."""
+    chosen = _branch_for_tpu(eqn.params["branches_platforms"])
+    if chosen is None:
+        return eqn
+    branch = eqn.params["branches"][chosen]
+    params = {
+        **eqn.params,
+        "branches": (branch,) * len(eqn.params["branches"]),
+        "branches_platforms": None,
+    }
+    effects = {e for e in eqn.effects if not _is_callback_effect(e)}
+    effects |= {e for e in branch.effects if _is_callback_effect(e)}
+    changed: JaxprEqn = eqn.replace(params=params, effects=effects)
+    return changed
+
+
+def _branch_for_tpu(platforms: tuple[Any, ...]) -> int | None:
     tpu = [i for i, names in enumerate(platforms) if names is not None and "tpu" in names]
     default = [i for i, names in enumerate(platforms) if names is None]
-    chosen = next(iter(tpu + default), None)
+    return next(iter(tpu + default), None)
+
+
+def _as_on_tpu(platforms: tuple[Any, ...], runs_on: str) -> tuple[Any, ...]:
+    """Return the branches' platforms with the branch for TPU answering for `runs_on`."""
+    chosen = _branch_for_tpu(platforms)
     answering: list[Any] = []
     for i, names in enumerate(platforms):
         if names is None:

@@ -20,6 +20,7 @@ from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import describe_arguments
 from pallas_rungs.ladder.rungs import compile as compile_rung
 from pallas_rungs.ladder.rungs import interpret, lower, simulate, trace
+from pallas_rungs.ladder.source_frames import raised_by_ladder
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -87,6 +88,8 @@ def _guarded(tried: Try, rung: Rung, problem: Problem, target: str, pretend: Pre
         with pretend.applied():
             verdict = tried(problem, target, pretend)
     except (Exception, SystemExit) as error:
+        if raised_by_ladder(error):
+            raise
         found = kernel_error(error)
         verdict = Verdict.of(
             rung, Status.REFUSED, target, summary=f"{found.type}: {found.message}", error=found
