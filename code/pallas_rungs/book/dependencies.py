@@ -21,7 +21,12 @@ FORMAT = "1"
 
 VERSIONS = ("jax", "jaxlib", "libtpu", "numpy", "ipython", "ipykernel", "nbclient")
 _ENVIRONMENT = re.compile(r"^(JAX|XLA|TPU|LIBTPU|PALLAS_RUNGS)_")
-_NO_CONTENT = {"PALLAS_RUNGS_FRESH", "PALLAS_RUNGS_NO_CACHE", "PALLAS_RUNGS_JOBS"}
+_NO_CONTENT = {
+    "PALLAS_RUNGS_FRESH",
+    "PALLAS_RUNGS_NO_CACHE",
+    "PALLAS_RUNGS_JOBS",
+    "PALLAS_RUNGS_CELL_SECONDS",
+}
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 

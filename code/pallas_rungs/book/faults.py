@@ -127,7 +127,8 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     log = fault_log(app)
     if exception is not None and not isinstance(exception, ChapterFaults):
         log.add(Fault("", f"{type(exception).__name__}: {exception}"))
-    log.failed = log.failed or exception is not None or (app.warningiserror and bool(log.faults))
+    strict = app.warningiserror or app.keep_going
+    log.failed = log.failed or exception is not None or (strict and bool(log.faults))
     if log.failed:
         app.statuscode = 1
     if log.faults:

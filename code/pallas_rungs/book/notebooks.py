@@ -40,7 +40,7 @@ FORGIVING_KEYS = {
     "allow_errors": "it would forgive errors",
     "execution_mode": "it could switch execution off",
 }
-_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}|:{3,})\s*\{code-cell\}")
+_FENCE = re.compile(r"^\s*(`{3,}|~{3,})(.*)$")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def read_chapter(docname: str, path: Path, shown: str, sources: Path, code: Path
     """
     text = path.read_text("utf8")
     lines = text.splitlines()
-    first = next((n for n, line in enumerate(lines, 1) if _FENCE.match(line)), None)
+    first = _first_cell(lines)
     if first is None:
         return None
     empty = Chapter(docname, path, shown, new_notebook())  # type: ignore[no-untyped-call]
@@ -135,6 +135,24 @@ def read_chapter(docname: str, path: Path, shown: str, sources: Path, code: Path
     _read_cells(chapter, lines, sources)
     _meet_names(chapter, code)
     return chapter
+
+
+def _first_cell(lines: list[str]) -> int | None:
+    """Return the line, from 1, of the first code cell that is not inside another fence."""
+    around = ""
+    for number, line in enumerate(lines, 1):
+        match = _FENCE.match(line)
+        if match is None:
+            continue
+        fence, info = match[1], match[2].strip()
+        if around:
+            if fence.startswith(around) and not info:
+                around = ""
+        elif info.startswith("{code-cell}"):
+            return number
+        else:
+            around = fence
+    return None
 
 
 def _check_front_matter(chapter: Chapter, lines: list[str]) -> None:
@@ -163,6 +181,8 @@ def _read_cells(chapter: Chapter, lines: list[str], sources: Path) -> None:
             if tag in FORGIVING_TAGS:
                 cause = f"the tag {tag!r} is refused: {FORGIVING_TAGS[tag]}"
                 chapter.faults.append(Fault(place, cause, label))
+        if not str(cell.source).strip() and "source" not in cell.metadata:
+            chapter.faults.append(Fault(place, "the cell is empty", label))
         if "load" in cell.metadata:
             cause = "the option :load: is refused; draw code with :source:"
             chapter.faults.append(Fault(place, cause, label))

@@ -100,22 +100,27 @@ class Session:
         self, client: NotebookClient, manager: AsyncKernelManager, environment: dict[str, str]
     ) -> Failure | None:
         failure: Failure | None = None
-        group = 0
-        async with client.async_setup_kernel(env=environment, cleanup_kc=False):
+        graceful = False
+        try:
+            await client.async_start_new_kernel(env=environment)
+            await client.async_start_new_kernel_client()
+            for index, cell in enumerate(self.notebook.cells):
+                if cell.cell_type == "code":
+                    await client.async_execute_cell(cell, index)
+            graceful = True
+        except CellExecutionError as error:
+            failure = await self._describe(client, error)
+        except CellTimeoutError:
+            cause = f"the cell ran past its limit of {self.cell_seconds} s"
+            failure = Failure(self.current, cause)
+        except DeadKernelError:
+            failure = Failure(self.current, "the kernel died while this cell was running")
+        except RuntimeError as error:
+            failure = Failure(self.current, f"the kernel did not start: {error}")
+        finally:
             group = _process_group(manager)
-            try:
-                for index, cell in enumerate(self.notebook.cells):
-                    if cell.cell_type == "code":
-                        await client.async_execute_cell(cell, index)
-            except CellExecutionError as error:
-                failure = await self._describe(client, error)
-            except CellTimeoutError:
-                cause = f"the cell ran past its limit of {self.cell_seconds} s"
-                failure = Failure(self.current, cause)
-            except DeadKernelError:
-                failure = Failure(self.current, "the kernel died while this cell was running")
-            await _end(client, manager, graceful=failure is None)
-        _end_group(group)
+            await _end(client, manager, graceful=graceful)
+            _end_group(group)
         return failure
 
     async def _describe(self, client: NotebookClient, error: CellExecutionError) -> Failure:
@@ -125,12 +130,11 @@ class Session:
             "import importlib as _i; "
             "print(_i.import_module('pallas_rungs.book.postmortem').describe())"
         )
-        told: dict[str, Any] = {}
+        printed: list[str] = []
 
         def listen(message: dict[str, Any]) -> None:
             if message["msg_type"] == "stream":
-                with suppress(ValueError):
-                    told.update(json.loads(message["content"]["text"].splitlines()[0]))
+                printed.append(message["content"]["text"])
 
         kernel: Any = client.kc
         with suppress(TimeoutError, RuntimeError):
@@ -141,6 +145,7 @@ class Session:
                 output_hook=listen,
                 timeout=_POSTMORTEM_SECONDS,
             )
+        told = _told("".join(printed))
         if told:
             cause = f"{told['type']}: {told['message']}".strip().rstrip(":")
         return Failure(
@@ -150,6 +155,16 @@ class Session:
             notes=tuple(told.get("notes", ())),
             values=tuple(told.get("values", ())),
         )
+
+
+def _told(printed: str) -> dict[str, Any]:
+    """Find the line of JSON among what a kernel printed; empty when there is none."""
+    for line in printed.splitlines():
+        with suppress(ValueError):
+            told = json.loads(line)
+            if isinstance(told, dict) and "frames" in told:
+                return told
+    return {}
 
 
 def _process_group(manager: AsyncKernelManager) -> int:
