@@ -126,7 +126,7 @@ def _item(record: ClaimRecord) -> nodes.list_item:
         paragraph += _prose(record.text)
     paragraph += nodes.Text(" ")
     link = nodes.reference(
-        "", "where", refuri=f"#{record.anchor}", internal=True, classes=["pr-where"]
+        "", f"cell {record.cell}", refuri=f"#{record.anchor}", internal=True, classes=["pr-where"]
     )
     link["reftitle"] = "Go to the place on this page that proves it"
     paragraph += link

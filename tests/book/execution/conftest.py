@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -171,6 +172,12 @@ BETA = chapter(
     ),
     rungs="trace",
 )
+
+
+@pytest.fixture(scope="session")
+def small() -> SimpleNamespace:
+    """What a test needs that writes a small book of its own: book, chapter, cell."""
+    return SimpleNamespace(book=MiniBook, chapter=chapter, cell=cell)
 
 
 @dataclass

@@ -1,7 +1,13 @@
 """Planted faults: each fails the build and is named at its end with chapter, cell and cause."""
 
+import os
+import signal
 import subprocess
+import sys
+import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 
@@ -137,3 +143,32 @@ def test_a_nested_code_cell_is_not_passed_over(twin):
     build = twin.build()
     assert build.code != 0
     assert "code-cell" in build.fault("book/alpha.md:")
+
+
+def test_an_interrupted_build_leaves_no_process(tmp_path, small):
+    book = small.book(tmp_path)
+    waits = "import subprocess, time\nsubprocess.Popen(['sleep', '98765'])\n"
+    book.write(
+        "book/alpha.md", small.chapter(small.cell(waits + "open('started', 'w')\ntime.sleep(60)"))
+    )
+    book.configure()
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    build = subprocess.Popen(
+        [Path(sys.executable).with_name("jupyter-book"), "build", "."],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while not list(tmp_path.glob("chapter-*/started")):
+        assert build.poll() is None
+        time.sleep(0.1)
+    (kernel,) = [p for p in psutil.Process(build.pid).children() if "ipykernel" in str(p.cmdline())]
+    family = [kernel, *kernel.children(recursive=True)]
+    assert any("98765" in member.cmdline() for member in family)
+    build.send_signal(signal.SIGINT)
+    assert build.wait(60) != 0
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert alive == []
+    assert list(tmp_path.glob("chapter-*")) == []
