@@ -1,4 +1,4 @@
-"""What is installed, which rungs that makes available, and the line that installs what is missing."""
+"""What is installed, which rungs that makes available, and what installs the rest."""
 
 from __future__ import annotations
 

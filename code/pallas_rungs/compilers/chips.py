@@ -78,7 +78,7 @@ CHIPS: tuple[Chip, ...] = (
     Chip("v3", "TPU v3", 1, ((8, "v3:2x2"), (32, "v3:4x4"))),
     Chip("v2", "TPU v2", 1, ((8, "v2:2x2"),)),
 )
-"""Every chip that libtpu compiles for with none attached. v3 and v2 are tried only when asked for."""
+"""Every chip that libtpu compiles for with none attached. v3 and v2 only when asked for."""
 
 CURRENT_CHIPS: tuple[str, ...] = ("v5e", "v6e", "v5p", "v4", "tpu7x")
 """The chips that the book tries its kernels on."""

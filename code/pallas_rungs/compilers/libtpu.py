@@ -18,7 +18,7 @@ from typing import Any
 
 from pallas_rungs.compilers import cache as disk
 from pallas_rungs.compilers.chips import Chip, chip_named
-from pallas_rungs.compilers.process import Died, Reply, TimedOut, Worker, WorkerFailedToStart
+from pallas_rungs.compilers.process import Died, Reply, TimedOut, Worker, WorkerStartError
 
 WORKER_ENVIRONMENT: dict[str, str | None] = {
     "JAX_PLATFORMS": "cpu",
@@ -103,7 +103,7 @@ def install_line() -> str:
 
 
 def wanted_libtpu() -> str:
-    """The libtpu that the installed jax names, as a requirement, e.g. `==0.0.50.*`; may be empty."""
+    """The libtpu that the installed jax names, e.g. `==0.0.50.*`; empty where it names none."""
     try:
         for line in importlib.metadata.requires("jax") or ():
             if match := re.match(r"libtpu\s*([=<>!~][^;]*?)\s*;", line):
@@ -211,7 +211,7 @@ def _compile(
         outcome = worker.request(
             {"topologies": list(chip.topologies)}, serialized, time_limit=time_limit
         )
-    except WorkerFailedToStart as error:
+    except WorkerStartError as error:
         return CompilerOutcome(
             "unavailable",
             type(error).__name__,

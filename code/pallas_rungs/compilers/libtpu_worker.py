@@ -16,15 +16,10 @@ def main(request_fd: int, reply_fd: int) -> None:
     """Import jax and libtpu, say so, then compile what comes until the end of the stream."""
     faulthandler.disable()  # an abort of the compiler says what was wrong; Python's stack adds none
     import jax
-    import jaxlib
-    import libtpu
+    import jax.experimental.topologies
+    import jax.export
 
-    ready = {
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
-        "libtpu": getattr(libtpu, "__version__", ""),
-    }
-    write_frame(reply_fd, ready)
+    write_frame(reply_fd, {"jax": jax.__version__})
     while (frame := read_frame(request_fd)) is not None:
         header, blob = frame
         write_frame(reply_fd, compile_program(header, blob))

@@ -30,7 +30,7 @@ from typing import Any
 import psutil
 
 import pallas_rungs
-from pallas_rungs.compilers.wire import BadFrame, FrameReader, write_frame
+from pallas_rungs.compilers.wire import FrameError, FrameReader, write_frame
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _TAIL_LINES = 400
@@ -105,7 +105,7 @@ class TimedOut:
 Outcome = Reply | Died | TimedOut
 
 
-class WorkerFailedToStart(RuntimeError):
+class WorkerStartError(RuntimeError):
     """A worker did not get as far as saying that it is ready."""
 
 
@@ -175,7 +175,7 @@ class Worker:
         """Start the process if need be and return what it said when it was ready.
 
         Raises:
-          WorkerFailedToStart: it died first, or took longer than `time_limit` seconds.
+          WorkerStartError: it died first, or took longer than `time_limit` seconds.
         """
         with self._lock:
             self.start()
@@ -190,7 +190,7 @@ class Worker:
                         if isinstance(outcome, TimedOut)
                         else f"could not start: {outcome}"
                     )
-                    raise WorkerFailedToStart(f"the worker {self.module} {what}\n{lines}".rstrip())
+                    raise WorkerStartError(f"the worker {self.module} {what}\n{lines}".rstrip())
                 running.ready = outcome.header
             return running.ready
 
@@ -205,7 +205,7 @@ class Worker:
           time_limit: seconds from sending to the answer, start-up not counted; None waits for ever.
 
         Raises:
-          WorkerFailedToStart: see `ready`.
+          WorkerStartError: see `ready`.
         """
         with self._lock:
             self.ready()
@@ -313,7 +313,7 @@ class Worker:
                     return self._died(running, start)
                 try:
                     frame = running.reader.feed(data)
-                except BadFrame:
+                except FrameError:
                     self.close()
                     return Died(None, "", self.last_lines, time.monotonic() - start)
                 if frame is not None:

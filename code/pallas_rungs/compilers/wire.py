@@ -15,7 +15,7 @@ _LENGTHS = struct.Struct(">IQ")
 _CHUNK = 1 << 20
 
 
-class BadFrame(ValueError):
+class FrameError(ValueError):
     """What came through the pipe is not a frame."""
 
 
@@ -36,7 +36,7 @@ def read_frame(fd: int) -> tuple[dict[str, Any], bytes] | None:
     """Read one frame from `fd`; None at the end of the stream.
 
     Raises:
-      BadFrame: the stream ended inside a frame, or holds something else.
+      FrameError: the stream ended inside a frame, or holds something else.
     """
     head = _read(fd, _LENGTHS.size)
     if not head:
@@ -44,7 +44,7 @@ def read_frame(fd: int) -> tuple[dict[str, Any], bytes] | None:
     text_size, blob_size = _LENGTHS.unpack(head)
     text, blob = _read(fd, text_size), _read(fd, blob_size)
     if len(head) != _LENGTHS.size or len(text) != text_size or len(blob) != blob_size:
-        raise BadFrame("the stream ended inside a frame")
+        raise FrameError("the stream ended inside a frame")
     return parse_header(text), blob
 
 
@@ -52,14 +52,14 @@ def parse_header(text: bytes) -> dict[str, Any]:
     """Return the header that `text` holds.
 
     Raises:
-      BadFrame: it is not a JSON object.
+      FrameError: it is not a JSON object.
     """
     try:
         header = json.loads(text)
     except ValueError as error:
-        raise BadFrame(f"a frame's header is not JSON: {error}") from None
+        raise FrameError(f"a frame's header is not JSON: {error}") from None
     if not isinstance(header, dict):
-        raise BadFrame("a frame's header is not a JSON object")
+        raise FrameError("a frame's header is not a JSON object")
     return header
 
 
@@ -87,7 +87,7 @@ class FrameReader:
         """Add `data`; return the first complete frame, if there is one now.
 
         Raises:
-          BadFrame: the header is no JSON object.
+          FrameError: the header is no JSON object.
         """
         self._data += data
         if len(self._data) < _LENGTHS.size:

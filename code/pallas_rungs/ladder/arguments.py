@@ -231,7 +231,7 @@ def make_inputs(specs: Sequence[ArgumentSpec], seed: int = 0) -> tuple[Any, ...]
             value: Any = rng.integers(0, 2, spec.shape)
         elif spec.is_integer:
             value = rng.integers(*_integer_bounds(spec, bound), spec.shape)
-        elif spec.low is not None:
+        elif spec.low is not None and spec.high is not None:
             value = rng.uniform(spec.low, spec.high, spec.shape)
         elif spec.dtype.startswith("complex"):
             value = rng.standard_normal(spec.shape) + 1j * rng.standard_normal(spec.shape)

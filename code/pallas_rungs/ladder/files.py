@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pallas_rungs.compilers.chips import chip_named
 from pallas_rungs.ladder.arguments import parse_arguments
 from pallas_rungs.ladder.loading import LoadError, parse_target
+from pallas_rungs.ladder.report import Report
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 from pallas_rungs.ladder.workers import (
     Attempted,
     FileRequest,
     FileWorker,
-    NeedsChip,
+    NeedsChipError,
 )
 
 TIME_LIMIT = 60.0
@@ -31,28 +33,34 @@ _NEVER_TRACED = (Status.TIMED_OUT, Status.DEADLOCKED, Status.CRASHED)
 
 
 @dataclass(frozen=True)
-class ProblemVerdicts:
-    """What the rungs said about one problem of the file."""
-
-    name: str
-    verdicts: tuple[Verdict, ...]
-
-
-@dataclass(frozen=True)
 class FileClimb:
     """The climb of a file.
 
     Attributes:
       target: FILE:SYMBOL.
-      problems: one entry for each problem that the file gave.
+      reports: one for each problem that the file gave.
       printed_lines: how many lines the file printed while it was tried.
       last_lines: the last of them.
     """
 
     target: str
-    problems: tuple[ProblemVerdicts, ...]
+    reports: tuple[Report, ...]
     printed_lines: int = 0
     last_lines: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """True when every rung asked for passed on every problem."""
+        return all(report.passed for report in self.reports)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "target": self.target,
+            "passed": self.passed,
+            "reports": [report.to_json() for report in self.reports],
+            "printed_lines": self.printed_lines,
+        }
 
 
 def climb_file(
@@ -132,7 +140,7 @@ def climb_file(
                 verdicts.append(verdict)
                 if on_verdict is not None:
                     on_verdict(names[index], verdict)
-            done.append(ProblemVerdicts(names[index], tuple(verdicts)))
+            done.append(Report(names[index], tuple(verdicts)))
         climb.close()
         return FileClimb(str(target), tuple(done), climb.printed_lines, climb.last_lines)
 
@@ -158,15 +166,17 @@ class _Climb:
         chip = self.chips[0]
         try:
             return self._use(0, chip).load()
-        except NeedsChip as first:
+        except NeedsChipError as first:
+            last: LoadError = first
             for level in _LEVELS_BEFORE_IMPORT:
                 try:
                     problems = self._use(level, chip).load()
-                except LoadError:
+                except LoadError as error:
+                    last = error
                     continue
                 self.level, self.why = level, str(first)
                 return problems
-            raise LoadError(str(first)) from None
+            raise last from None
 
     def verdicts(self, problem: int, rungs: Sequence[Rung]) -> Iterator[Verdict]:
         """Try a problem on the rungs, in the order given."""
@@ -219,9 +229,12 @@ class _Climb:
     def _use(self, level: int, chip: str) -> FileWorker:
         """The worker at that level: the one in use where it is the right one, else a new one."""
         worker = self.worker
-        if worker is not None and worker.pretend_level == level:
-            if not level or worker.pretend_chip == chip:
-                return worker
+        if (
+            worker is not None
+            and worker.pretend_level == level
+            and (not level or worker.pretend_chip == chip)
+        ):
+            return worker
         self.close()
         self.worker = FileWorker(
             self.request,

@@ -10,8 +10,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -133,17 +134,42 @@ def find_symbol(module: ModuleType, symbol: str) -> Callable[..., Any]:
             found = getattr(found, part)
         except AttributeError:
             raise LoadError(f"{path.name} has no {symbol!r}{_near(module, symbol)}") from None
-    if isinstance(found, ModuleType) or not callable(found):
+    if isinstance(found, type | ModuleType) or not callable(found):
+        kind = "class" if isinstance(found, type) else type(found).__name__
         raise LoadError(
-            f"{symbol!r} in {path.name} is a {type(found).__name__}, not a function; "
-            "name a function that calls a Pallas kernel"
-        )
-    if isinstance(found, type):
-        raise LoadError(
-            f"{symbol!r} in {path.name} is a class, not a function; "
+            f"{symbol!r} in {path.name} is {_article(kind)} {kind}, not a function; "
             "name a function that calls a Pallas kernel"
         )
     return found  # type: ignore[no-any-return]
+
+
+def check_arguments_fit(function: Callable[..., Any], symbol: str, args: Sequence[Any]) -> None:
+    """See that `function` can be called with as many arguments as there are.
+
+    Raises:
+      LoadError: it cannot; the message says how many it takes.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # it does not tell
+        return
+    try:
+        signature.bind(*args)
+    except TypeError:
+        names = [
+            p.name
+            for p in signature.parameters.values()
+            if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        wants = f"{len(names)} ({', '.join(names)})" if names else "none"
+        message = f"the arguments do not fit: {symbol} takes {wants}, and {len(args)} are given"
+        if names and all(name.endswith("ref") for name in names):
+            message += f"; {symbol} looks like a kernel's body: name the function that calls it"
+        raise LoadError(message) from None
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[:1] in "aeiou" else "a"
 
 
 def _near(module: ModuleType, symbol: str) -> str:

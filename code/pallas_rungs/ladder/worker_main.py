@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from pallas_rungs.compilers.wire import read_frame, write_frame
-from pallas_rungs.ladder.loading import LoadError, find_symbol, load_file
+from pallas_rungs.ladder.loading import LoadError, check_arguments_fit, find_symbol, load_file
 
 
 def main(request_fd: int, reply_fd: int) -> None:
@@ -106,6 +106,8 @@ class _Session:
             raise LoadError(
                 _says(f"{path.name}: its cases could not be made", error, path)
             ) from None
+        for problem in problems if args is not None else ():
+            check_arguments_fit(problem.function, request["symbol"], problem.args)
         self._problems = [_with_tolerance(problem, request) for problem in problems]
         return {"problems": [problem.name for problem in self._problems]}
 

@@ -21,7 +21,7 @@ from pallas_rungs.compilers.process import (
     Reply,
     TimedOut,
     Worker,
-    WorkerFailedToStart,
+    WorkerStartError,
 )
 from pallas_rungs.ladder.loading import LoadError
 from pallas_rungs.ladder.status import Rung, Status
@@ -66,7 +66,7 @@ class Attempted:
     escalate: str = ""
 
 
-class NeedsChip(LoadError):
+class NeedsChipError(LoadError):
     """The file cannot be imported on a machine that shows a CPU."""
 
 
@@ -148,7 +148,7 @@ class FileWorker:
         """Load the file in a process, if it is not, and return the names of its problems.
 
         Raises:
-          NeedsChip: it cannot be imported where only a CPU is seen.
+          NeedsChipError: it cannot be imported where only a CPU is seen.
           LoadError: it cannot be loaded; the message says why.
         """
         if self._loaded and self._worker.alive:
@@ -162,7 +162,7 @@ class FileWorker:
         name = Path(self.request.path).name
         try:
             outcome = self._worker.request(header, time_limit=self.time_limit)
-        except WorkerFailedToStart as error:
+        except WorkerStartError as error:
             raise LoadError(str(error)) from None
         if isinstance(outcome, Died):
             raise LoadError(
@@ -176,7 +176,7 @@ class FileWorker:
                 + _at(_frame_of(outcome.stack, self._roots()))
             )
         if error_text := outcome.header.get("error"):
-            raise (NeedsChip if outcome.header.get("escalate") else LoadError)(error_text)
+            raise (NeedsChipError if outcome.header.get("escalate") else LoadError)(error_text)
         self.problems = tuple(outcome.header["problems"])
         self._loaded = True
         return self.problems

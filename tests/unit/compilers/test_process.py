@@ -20,7 +20,7 @@ from pallas_rungs.compilers.process import (
     Reply,
     TimedOut,
     Worker,
-    WorkerFailedToStart,
+    WorkerStartError,
 )
 
 PLAYER = """
@@ -177,7 +177,7 @@ def test_a_broken_pipe_is_a_death(worker: Worker, act: str) -> None:
 
 def test_a_worker_that_cannot_start_says_why(worker: Worker) -> None:
     worker.env["PLAYER_FAILS"] = "1"
-    with pytest.raises(WorkerFailedToStart, match="no such luck"):
+    with pytest.raises(WorkerStartError, match="no such luck"):
         worker.request({"do": "echo", "say": 1}, time_limit=5)
 
 

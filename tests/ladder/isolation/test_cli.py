@@ -1,0 +1,203 @@
+"""The command line: exit codes, one-line errors, JSON, interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pallas_rungs import cli
+from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
+from pallas_rungs.ladder.verdict import Verdict
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+
+def run(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pallas_rungs", *words],
+        capture_output=True,
+        text=True,
+        input=stdin,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_all_passed_is_0_and_piped_output_is_plain(folder: Path) -> None:
+    done = run("climb", f"{folder}/kernels.py:good", "--args", "f32[8,128]", "--rung", "2,trace")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0] == "good"
+    assert [line.split()[:3] for line in lines[1:3]] == [
+        ["1", "trace", "passed"],
+        ["2", "interpret", "passed"],
+    ]
+    assert "\x1b" not in done.stdout
+    assert "jax " in lines[-1]
+
+
+def test_json_is_alone_on_the_output_and_prints_are_not_in_it(folder: Path) -> None:
+    done = run(
+        *("climb", f"{folder}/print_import.py:good", "--args", "f32[8,128]"),
+        *("--reference", f"{folder}/kernels.py:wrong_reference", "--rung", "interpret", "--json"),
+    )
+    assert done.returncode == 1
+    data = json.loads(done.stdout)
+    assert data["exit_code"] == 1
+    assert not data["passed"]
+    assert data["printed_lines"] == 1
+    (verdict,) = data["reports"][0]["verdicts"]
+    assert (verdict["rung"], verdict["status"]) == ("interpret", "wrong")
+    assert verdict["difference"]["total"] == 8 * 128
+
+
+def test_a_file_that_ends_its_process_is_one_message(folder: Path) -> None:
+    done = run("climb", f"{folder}/exit_import.py:f", "--args", "f32[8]", stdin="typed\n")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        "pallas_rungs climb: exit_import.py could not be imported: "
+        "the process left with exit code 5 while it was executed\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "the following arguments are required: COMMAND"),
+        (("clim",), "invalid choice: 'clim'"),
+        (("climb",), "required: FILE:SYMBOL"),
+        (("climb", "kernels.py"), "has no symbol"),
+        (("climb", "kernels.py:good", "--args", "f32[8"), "closing ]"),
+        (("climb", "kernels.py:good", "--chip", "h100"), "unknown chip 'h100'"),
+        (("climb", "kernels.py:good", "--rung", "6"), "nothing here runs on a chip"),
+        (("climb", "kernels.py:good", "--rung", "up"), "there is no rung 'up'"),
+        (("climb", "kernels.py:good", "--time-limit", "-3"), "number of seconds above 0"),
+        (("climb", "kernels.py:good", "--rtol", "nan"), "not a tolerance"),
+        (("climb", "syntax.py:good"), "syntax.py:1: SyntaxError"),
+        (("climb", "nowhere.py:good"), "there is no file nowhere.py"),
+    ],
+)
+def test_usage_errors_are_2_and_short(
+    folder: Path,
+    words: tuple[str, ...],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    try:
+        code = cli.main(words)
+    except SystemExit as left:
+        code = left.code
+    said = capsys.readouterr()
+    assert code == 2
+    assert said.out == ""
+    assert message in said.err
+    assert "Traceback" not in said.err
+    assert said.err.count("\n") <= 3
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ((Status.PASSED, Status.PASSED), 0),
+        ((Status.PASSED, Status.UNCHECKED), 3),
+        ((Status.UNAVAILABLE, Status.TOOL_CANNOT), 3),
+        ((Status.UNCHECKED, Status.WRONG), 1),
+        *(((status,), 1) for status in Status if status.blames_kernel),
+        ((Status.NO_KERNEL,), 1),
+        ((Status.REFERENCE_FAILED,), 1),
+    ],
+)
+def test_exit_codes(statuses: tuple[Status, ...], code: int) -> None:
+    assert cli.exit_code_of(Verdict.of(Rung.TRACE, status) for status in statuses) == code
+
+
+def test_rungs_and_chips_by_name_number_list_and_repetition() -> None:
+    assert cli.rungs_named(None) == EVERY_RUNG_HERE
+    assert cli.rungs_named(["5, trace", "trace"]) == (Rung.TRACE, Rung.COMPILE)
+    assert cli.chips_named(None) == ("v5e",)
+    assert cli.chips_named(["v6e,v7x", "V6E"]) == ("v6e", "tpu7x")
+    assert "v5p" in cli.chips_named(["all"])
+
+
+def test_the_help_says_that_the_file_is_executed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(["climb", "--help"])
+    assert left.value.code == 0
+    assert "executes the file" in capsys.readouterr().out
+
+
+def test_the_command_line_starts_without_jax() -> None:
+    code = (
+        "import sys; from pallas_rungs import cli, doctor; import pallas_rungs.ladder.files;"
+        "sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interruption_leaves_no_process_and_no_folder(
+    folder: Path, nothing_left: Path, number: signal.Signals
+) -> None:
+    climb = subprocess.Popen(
+        [sys.executable, "-m", "pallas_rungs", "climb", f"{folder}/loop_import.py:f"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    root = psutil.Process(climb.pid)
+    deadline = time.monotonic() + 60
+    below: list[psutil.Process] = []
+    while len(below) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+        below = root.children(recursive=True)
+    assert len(below) >= 2, "the worker did not start"
+    os.kill(climb.pid, number)
+    _, said = climb.communicate(timeout=30)
+    _, alive = psutil.wait_procs(below, timeout=5)
+    assert alive == []
+    if number == signal.SIGINT:
+        assert climb.returncode == 130
+        assert said.strip() == "interrupted"
+    deadline = time.monotonic() + 5
+    while list(nothing_left.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def test_doctor_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    code = cli.main(["doctor", "--json"])
+    data = json.loads(capsys.readouterr().out)
+    assert data["exit_code"] == code
+    names = {item["name"]: item for item in data["items"]}
+    assert names["python"]["version"].startswith(f"{sys.version_info.major}.")
+    assert names["jax"]["ok"]
+    assert [rung["rung"] for rung in data["rungs"]] == [str(rung) for rung in Rung]
+    assert data["rungs"][0]["available"]
+
+
+def test_doctor_names_the_line_that_installs_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pallas_rungs.compilers import libtpu
+
+    monkeypatch.setattr(libtpu, "libtpu_version", lambda: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("sys.platform", "linux")
+    assert cli.main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert 'pip install "libtpu==0.0.50.*"' in said
+    assert "sudo apt-get install nodejs" in said
+    assert "sudo apt-get install chromium" in said
+    assert any(line.startswith("no ") and "5 compile" in line for line in said.splitlines())
