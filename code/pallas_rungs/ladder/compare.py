@@ -12,6 +12,9 @@ float type that the program rounds to:
   roundings remains (an operand, an intermediate, the result), so 4·eps: 3.1e-2 for bfloat16,
   3.9e-3 for float16.
 
+An exponential turns the absolute error of its operand, which grows with the operand, into a relative
+one: a program of the first kind that takes exponentials gets 16 times that, for operands up to 16.
+
 That is the relative tolerance. The absolute one covers results that cancel: their error follows the
 size of the terms, for which the root mean square of the reference stands in. It is the relative
 tolerance (a quarter of it for narrow types) times that root mean square.
@@ -33,6 +36,7 @@ from pallas_rungs.ladder.verdict import Difference
 
 _ACCUMULATED_ROUNDINGS = 64
 _STORED_ROUNDINGS = 4
+_EXPONENT = 16
 
 
 @dataclass(frozen=True)
@@ -43,18 +47,23 @@ class Tolerance:
     atol: float
 
 
-def default_tolerance(dtype: Any, want: np.ndarray[Any, Any]) -> Tolerance:
+def default_tolerance(
+    dtype: Any, want: np.ndarray[Any, Any], *, exponentials: bool = False
+) -> Tolerance:
     """Return the default tolerance for results rounded to `dtype`.
 
     Args:
       dtype: the narrowest float type that the program rounds to; integers and booleans give zero.
       want: the reference, for its size.
+      exponentials: the program takes exponentials.
     """
     if not jnp.issubdtype(dtype, jnp.inexact):
         return Tolerance(0.0, 0.0)
     wide = np.dtype(dtype).itemsize >= 4
     rtol = epsilon(dtype) * (_ACCUMULATED_ROUNDINGS if wide else _STORED_ROUNDINGS)
     finite = np.abs(want[np.isfinite(want)])
+    if wide and exponentials:
+        rtol *= _EXPONENT
     size = float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
     return Tolerance(rtol, rtol * size * (1.0 if wide else 0.25))
 
@@ -66,6 +75,7 @@ def compare(
     rtol: float | None = None,
     atol: float | None = None,
     rounds_to: Any = None,
+    exponentials: bool = False,
 ) -> Difference | None:
     """Compare two pytrees of arrays, leaf by leaf.
 
@@ -79,6 +89,7 @@ def compare(
       atol: absolute tolerance for floats; None for the default.
       rounds_to: the narrowest float type that the program rounds to; the default tolerance is that
         of this type where it is coarser than the result's own.
+      exponentials: the program takes exponentials.
 
     Returns:
       None when they agree, else the difference in the first leaf that differs.
@@ -92,7 +103,14 @@ def compare(
             mismatch=f"{len(got_leaves)} arrays came back, the reference has {len(want_leaves)}",
         )
     for (path, got_leaf), want_leaf in zip(got_leaves, want_leaves, strict=True):
-        difference = compare_arrays(got_leaf, want_leaf, rtol=rtol, atol=atol, rounds_to=rounds_to)
+        difference = compare_arrays(
+            got_leaf,
+            want_leaf,
+            rtol=rtol,
+            atol=atol,
+            rounds_to=rounds_to,
+            exponentials=exponentials,
+        )
         if difference is not None:
             name = jax.tree_util.keystr(path)
             return Difference(**{**vars(difference), "output": name})
@@ -106,6 +124,7 @@ def compare_arrays(
     rtol: float | None = None,
     atol: float | None = None,
     rounds_to: Any = None,
+    exponentials: bool = False,
 ) -> Difference | None:
     """Compare two arrays; see `compare`."""
     got, want = np.asarray(got), np.asarray(want)
@@ -120,7 +139,9 @@ def compare_arrays(
     if exact:
         tolerance = Tolerance(0.0, 0.0)
     else:
-        default = default_tolerance(_coarser(got.dtype, rounds_to), want_values)
+        default = default_tolerance(
+            _coarser(got.dtype, rounds_to), want_values, exponentials=exponentials
+        )
         tolerance = Tolerance(
             default.rtol if rtol is None else rtol, default.atol if atol is None else atol
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,10 @@ MOVES_DATA = frozenset(_REF_ACCESSES + _SHAPE_CHANGES + _CALLS)
 """Primitives that round nothing: their output's type says nothing about precision."""
 
 
+EXPONENTIALS = frozenset({"exp", "exp2", "expm1", "pow", "logistic", "sinh", "cosh"})
+"""Primitives that turn the absolute error of their operand into a relative one."""
+
+
 @dataclass(frozen=True)
 class Features:
     """What the kernels of a program use.
@@ -52,6 +57,7 @@ class Features:
       dynamic_copies: some asynchronous copy has a size known only at run time.
       barrier_semaphore: some kernel takes the barrier semaphore.
       gpu: some kernel carries GPU compiler parameters.
+      exponentials: some computation takes an exponential.
       rounds_to: the narrowest float type that any computation in the program rounds to.
     """
 
@@ -66,6 +72,7 @@ class Features:
     dynamic_copies: bool = False
     barrier_semaphore: bool = False
     gpu: bool = False
+    exponentials: bool = False
     rounds_to: np.dtype[Any] | None = None
 
     @classmethod
@@ -91,6 +98,7 @@ class Features:
             ),
             barrier_semaphore="get_barrier_semaphore" in primitives,
             gpu=any(_for_gpu(eqn) for eqn in kernels),
+            exponentials=bool(primitives & EXPONENTIALS),
             rounds_to=_narrowest(every),
         )
 
@@ -168,12 +176,17 @@ def _has_dynamic_size(eqn: Any) -> bool:
     if tree is None:
         return False
     fields = jax.tree.unflatten(tree, list(eqn.invars))
-    found = jax.tree.leaves(fields, is_leaf=_has_a_size)
-    return any(x.is_dynamic_size for x in found if _has_a_size(x))
+    return any(indexer.is_dynamic_size for indexer in _indexers(fields))
 
 
-def _has_a_size(node: Any) -> bool:
-    return hasattr(type(node), "is_dynamic_size")
+def _indexers(node: Any) -> Iterator[Any]:
+    """Yield the indexers of the refs in `node`, a nest of tuples."""
+    kind = type(node).__name__
+    if kind == "NDIndexer":
+        yield node
+    elif kind == "TransformedRef" or isinstance(node, tuple | list):
+        for inner in node if isinstance(node, tuple | list) else node.transforms:
+            yield from _indexers(inner)
 
 
 def _draws_on_chip(eqn: Any) -> bool:

@@ -69,6 +69,7 @@ def judge(
         rtol=problem.rtol,
         atol=problem.atol,
         rounds_to=program.features.rounds_to,
+        exponentials=program.features.exponentials,
     )
     if difference is None:
         return Verdict.of(rung, Status.PASSED, target, "agrees with the reference", details=details)
