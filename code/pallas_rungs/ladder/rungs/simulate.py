@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -62,11 +64,23 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     interpret = pltpu.InterpretParams(**known[target])
     reset_simulator()
     try:
-        verdict = run_and_compare(problem, Rung.SIMULATE, target, interpret)
+        with _unlogged_callbacks():
+            verdict = run_and_compare(problem, Rung.SIMULATE, target, interpret)
         raced = races_found()
     finally:
         reset_simulator()
     return race_verdict(verdict) if raced and verdict.error is None else verdict
+
+
+@contextlib.contextmanager
+def _unlogged_callbacks() -> Iterator[None]:
+    """Keep jax from logging what the simulator's callbacks raise: the verdict holds it."""
+    logger = logging.getLogger("jax._src.callback")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def race_verdict(verdict: Verdict) -> Verdict:
