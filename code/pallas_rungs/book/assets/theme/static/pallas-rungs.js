@@ -66,6 +66,12 @@
 
   // A wide block scrolls inside itself; then the keyboard must be able to reach it.
   function startScrollers() {
+    findScrollers();
+    window.addEventListener("resize", findScrollers);
+    document.addEventListener("toggle", findScrollers, true);
+  }
+
+  function findScrollers() {
     document.querySelectorAll("main pre, .pr-wide, .cell_output .output, div.math, .pr-math").forEach(function (box) {
       if (box.scrollWidth > box.clientWidth + 1 && !box.hasAttribute("tabindex")) {
         box.tabIndex = 0;
