@@ -145,6 +145,7 @@ class SmallBook:
             *("--toc", str(self.folder / "_toc.yml"), str(self.folder)),
         ]
         environment = {**os.environ, "NO_COLOR": "1", "SOURCE_DATE_EPOCH": "1790000000"}
+        environment["PALLAS_RUNGS_FRESH"] = "0"
         run = subprocess.run(
             command, capture_output=True, text=True, env=environment, timeout=300, check=False
         )

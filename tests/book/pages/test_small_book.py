@@ -43,7 +43,12 @@ def test_every_claim_is_listed_with_a_link_to_its_place(built):
 
 def test_claims_are_counted_by_rung(built):
     counts = json.loads((built.site / "claims.json").read_text())["counts"]
-    assert (counts["trace"], counts["interpret"], counts["compile"], counts["total"]) == (1, 2, 0, 3)
+    assert (counts["trace"], counts["interpret"], counts["compile"], counts["total"]) == (
+        1,
+        2,
+        0,
+        3,
+    )
     home = built.page("book/index")
     assert "It holds 3 claims, 2 of them interpreted." in home
     assert 'href="claims.html#claims-interpret">2</a>' in home
@@ -100,7 +105,9 @@ def test_the_badge_tells_versions_rungs_time_needs_and_coverage(built):
 # ---- pages
 
 
-@pytest.mark.parametrize("name", [*EXECUTED, "book/index", "book/claims", "book/coverage", "search"])
+@pytest.mark.parametrize(
+    "name", [*EXECUTED, "book/index", "book/claims", "book/coverage", "search"]
+)
 def test_a_page_loads_only_files_that_are_there_and_runs_nothing_inline(built, name):
     html = built.page(name)
     folder = (built.site / f"{name}.html").parent
@@ -187,6 +194,13 @@ def installed_copy(tmp_path_factory):
     )
     assert run.returncode == 0, run.stderr
     return folder / "packages"
+
+
+def test_the_installed_package_brings_the_theme(installed_copy):
+    theme = installed_copy / "pallas_rungs" / "book" / "assets" / "theme"
+    for name in ("theme.toml", "layout.html", "static/pallas-rungs.css", "static/favicon.svg"):
+        assert (theme / name).is_file(), name
+    assert len(list((theme / "static" / "fonts").glob("*.woff2"))) == 5
 
 
 def test_a_notebook_runs_on_its_own(built, installed_copy, tmp_path, monkeypatch):

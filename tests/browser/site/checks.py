@@ -25,7 +25,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-BUDGET = 200 * 1024
+BUDGET = 200_000
 """Bytes of a chapter page with everything it loads, gzipped."""
 PACKED = {".woff2", ".png", ".jpg", ".webp", ".gif"}
 
