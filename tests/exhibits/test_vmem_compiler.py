@@ -103,6 +103,7 @@ def test_small_arrays_may_be_kept_whole_so_the_truth_says_depends():
         (((1024, 64, "element", "program"), (8192, 256, "element", "scaled")), "float32"),
         (((1024, 64, "element", "scaled"), (8192, 256, "element", "program")), "float32"),
         (((60, 60, "element", "scaled"), (8192, 256, "element", "scaled")), "bfloat16"),
+        (((64, 64, "element", "scaled"), (1, 1, "squeezed", "program")), "int8"),
         (((1 << 20, 1024, "element", "program"),), "float32"),
         (((1 << 20, 1024, "element", "program"),), "bfloat16"),
     ],

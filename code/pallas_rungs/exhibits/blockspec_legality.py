@@ -96,8 +96,9 @@ def refusals(chip: str, mapping: pallas_core.BlockMapping) -> list[dict[str, str
 
 
 def unaligned(chip: str, mapping: pallas_core.BlockMapping) -> list[dict[str, str]]:
-    """Find the first `Element` dimension whose starts need not be multiples of the tile.
+    """Find the first dimension of an element window whose starts need not be multiples of a tile.
 
+    With one `Element` dimension, squeezed dimensions are held to the same rule.
     The compiler proves divisibility from the index map alone, as if the grid had no end: the
     start of program 1 minus that of program 0 must be a multiple of the tile.
     """
@@ -109,9 +110,9 @@ def unaligned(chip: str, mapping: pallas_core.BlockMapping) -> list[dict[str, st
     one = (1,) * len(window)
     here = mapping.compute_start_indices_interpret(zero)
     there = mapping.compute_start_indices_interpret(one)
-    for axis, dim in enumerate(mapping.block_shape):
+    for axis, tile in enumerate(tiles):
         step = int(there[axis]) - int(here[axis])
-        if isinstance(dim, pallas_core.Element) and step % tiles[axis]:
-            words = f"tiling ({tiles[axis]}), dimension {axis}"
+        if step % tile:
+            words = f"tiling ({tile}), dimension {axis}"
             return [{"rung": "compile", "kind": "aligned", "words": words}]
     return []

@@ -26,20 +26,21 @@ const KINDS = [
 const NAMES = [['i'], ['i', 'j'], ['b', 'i', 'j']];
 const NEW_DIM = { array: 8, block: 1, kind: 'squeezed', index: 'program' };
 
-/** @param {string} label @param {unknown} control */
-const dial = (label, control) =>
-  html`<label class="pr-ex-dial"><span>${label}</span>${control}</label>`;
+/** @param {string} id @param {unknown} label @param {unknown} control */
+const dial = (id, label, control) =>
+  html`<div class="pr-ex-dial"><label for=${id}>${label}</label>${control}</div>`;
 
-/** @param {Array<[string, string]>} options @param {string} chosen
- *  @param {(value: string) => void} choose */
-const choice = (options, chosen, choose) => html`<select
+/** @param {string} id @param {string} label @param {Array<[string, string]>} options
+ *  @param {string} chosen @param {(value: string) => void} choose */
+const choice = (id, label, options, chosen, choose) => dial(id, label, html`<select
+  id=${id}
   .value=${live(chosen)}
   @change=${(/** @type {Event} */ event) => choose(event.target.value)}
 >
   ${options.map(
-    ([value, label]) => html`<option value=${value} ?selected=${value === chosen}>${label}</option>`,
+    ([value, name]) => html`<option value=${value} ?selected=${value === chosen}>${name}</option>`,
   )}
-</select>`;
+</select>`);
 
 /** @param {import('../logic/blockspec-picture.js').Box} box @param {string} name */
 const rect = (box, name, fill = nothing) => svg`<rect class=${name} x=${box.x} y=${box.y}
@@ -80,32 +81,31 @@ export class BlockSpecSandbox extends ExhibitElement {
   dials() {
     const { dims, dtype, chip } = this.setting;
     const same = (/** @type {string[]} */ names) => names.map((name) => [name, name]);
-    return html`<form class="pr-bs-dials" @submit=${(e) => e.preventDefault()}>
+    const presets = [['', 'own setting'], ...PRESETS.map(({ name }) => [name, name])];
+    const ranks = Array.from({ length: MOST_DIMS }, (_, n) => String(n + 1));
+    return html`<form class="pr-bs-dials" @submit=${(event) => event.preventDefault()}>
       <div class="pr-bs-row">
-        ${dial(
-          'Start from',
-          choice(
-            [['', 'own setting'], ...PRESETS.map(({ name }) => [name, name])],
-            this.presetName(),
-            (name) => {
-              const preset = PRESETS.find((found) => found.name === name);
-              if (preset) this.change({ chip: 'v5e', ...preset.setting });
-            },
-          ),
+        ${choice(this.idOf('from'), 'Start from', presets, this.presetName(), (name) => {
+          const preset = PRESETS.find((found) => found.name === name);
+          if (preset) this.change(preset.setting);
+        })}
+        ${choice(this.idOf('rank'), 'Dimensions', same(ranks), String(dims.length), (rank) =>
+          this.changeRank(Number(rank)),
         )}
-        ${dial(
-          'Dimensions',
-          choice(
-            same(Array.from({ length: MOST_DIMS }, (_, n) => String(n + 1))),
-            String(dims.length),
-            (rank) => this.changeRank(Number(rank)),
-          ),
+        ${choice(this.idOf('dtype'), 'dtype', same(Object.keys(this.data.dtypes)), dtype, (to) =>
+          this.change({ dtype: to }),
         )}
-        ${dial('dtype', choice(same(Object.keys(this.data.dtypes)), dtype, (to) => this.change({ dtype: to })))}
-        ${dial('Chip', choice(same(Object.keys(this.data.chips)), chip, (to) => this.change({ chip: to })))}
+        ${choice(this.idOf('chip'), 'Chip', same(Object.keys(this.data.chips)), chip, (to) =>
+          this.change({ chip: to }),
+        )}
       </div>
       ${dims.map((dim, axis) => this.dimension(dim, axis))}
     </form>`;
+  }
+
+  /** @param {string} part */
+  idOf(part) {
+    return `${this.localName}-${part}`;
   }
 
   presetName() {
@@ -119,7 +119,9 @@ export class BlockSpecSandbox extends ExhibitElement {
 
   dimension(dim, axis) {
     const name = NAMES[this.setting.dims.length - 1][axis];
+    const id = (/** @type {string} */ part) => this.idOf(`${part}-${axis}`);
     const number = (/** @type {'array' | 'block'} */ which, disabled = false) => html`<input
+      id=${id(which)}
       type="number"
       inputmode="numeric"
       min="1"
@@ -136,21 +138,18 @@ export class BlockSpecSandbox extends ExhibitElement {
         if (!event.target.validity.valid) event.target.value = String(dim[which]);
       }}
     />`;
+    const indexes = [
+      ['program', name],
+      ['scaled', `${name} * ${sizeOf(dim)}`],
+      ['zero', '0'],
+    ];
     return html`<fieldset class="pr-bs-dim">
       <legend>Dimension ${axis}</legend>
-      ${dial('Array', number('array'))} ${dial('Block', number('block', dim.kind === 'squeezed'))}
-      ${dial('Kind', choice(KINDS, dim.kind, (kind) => this.changeDim(axis, { kind })))}
-      ${dial(
-        'Index map returns',
-        choice(
-          [
-            ['program', name],
-            ['scaled', `${name} * ${sizeOf(dim)}`],
-            ['zero', '0'],
-          ],
-          dim.index,
-          (index) => this.changeDim(axis, { index }),
-        ),
+      ${dial(id('array'), 'Array', number('array'))}
+      ${dial(id('block'), 'Block', number('block', dim.kind === 'squeezed'))}
+      ${choice(id('kind'), 'Kind', KINDS, dim.kind, (kind) => this.changeDim(axis, { kind }))}
+      ${choice(id('index'), 'Index map returns', indexes, dim.index, (index) =>
+        this.changeDim(axis, { index }),
       )}
     </fieldset>`;
   }
@@ -209,9 +208,11 @@ export class BlockSpecSandbox extends ExhibitElement {
         </text>
       </svg>
       <p class="pr-bs-note">${notes.join(' ')}</p>
-      <label class="pr-ex-dial pr-bs-slider">
-        <span>Program <b>${tupleText(result.program)}</b> of grid ${tupleText(result.grid)}</span>
-        <input
+      ${dial(
+        this.idOf('program'),
+        html`Program <b>${tupleText(result.program)}</b> of grid ${tupleText(result.grid)}`,
+        html`<input
+          id=${this.idOf('program')}
           type="range"
           min="0"
           max=${result.programs - 1}
@@ -219,15 +220,15 @@ export class BlockSpecSandbox extends ExhibitElement {
           .value=${live(String(result.step))}
           aria-valuetext="program ${tupleText(result.program)}"
           @input=${(event) => this.change({ step: event.target.valueAsNumber })}
-        />
-      </label>
+        />`,
+      )}
       <output class="pr-bs-said">${result.sentence}</output>
       <pre class="pr-bs-source" tabindex="0" aria-label="The grid and the BlockSpec as code"><code>${sourceOf(this.setting)}</code></pre>
     </div>`;
   }
 
   get hatchId() {
-    return `${this.id || this.localName}-hatch`;
+    return this.idOf('hatch');
   }
 
   /** Choose the program whose block was clicked, where blocks lie side by side. */

@@ -69,7 +69,7 @@ function compile(result, chip) {
     return line(
       'compile',
       'refused',
-      'an Element index must be a multiple of the tile, and the compiler must see that it is: ' +
+      'with Element dimensions each index must be a multiple of the tile, and the compiler must see it: ' +
         `${aligned.words}.`,
     );
   }

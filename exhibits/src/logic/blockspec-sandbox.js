@@ -140,9 +140,11 @@ export function refusalsOf({ dims, dtype, chip }, data) {
   if (dims.every((dim) => dim.kind === 'squeezed')) return lower('scalar', words.scalar);
   const element = dims.some((dim) => dim.kind === 'element');
   if (element && dims.some((dim) => dim.kind === 'blocked')) return lower('mixed', words.mixed);
+  if (!element) return [];
+  // An element window: every start must be a multiple of the tile, squeezed dimensions' too.
   const tile = tileOf(window, itemsize, data.chips[chip]);
   for (const [axis, dim] of dims.entries()) {
-    if (dim.kind === 'element' && indexOf(dim, 1) % tile[axis]) {
+    if (indexOf(dim, 1) % tile[axis]) {
       return [{ rung: 'compile', kind: 'aligned', words: `tiling (${tile[axis]}), dimension ${axis}` }];
     }
   }
