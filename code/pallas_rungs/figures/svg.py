@@ -169,7 +169,7 @@ class SVG:
             name
             for name, wanted in (
                 ("pr-figure", standalone),
-                (f"pr-{self.show}", not standalone and self.show != "always"),
+                (f"pr-fig-{self.show}", not standalone and self.show != "always"),
             )
             if wanted
         )

@@ -95,7 +95,7 @@ _LAYOUT = (
     "margin:.9rem 0 0;padding:0;font:400 .93rem/1.5 var(--f-sans)}"
     ".pr-figure .pr-key li{display:inline-flex;align-items:center;gap:.45rem;margin:0}"
     ".pr-figure .pr-key svg{flex:none}"
-    ".pr-figure .pr-narrow{display:none}"
-    "@container(max-width:36rem){.pr-figure .pr-wide{display:none}"
-    ".pr-figure .pr-narrow{display:block}}"
+    ".pr-figure .pr-fig-narrow{display:none}"
+    "@container(max-width:36rem){.pr-figure .pr-fig-wide{display:none}"
+    ".pr-figure .pr-fig-narrow{display:block}}"
 )

@@ -43,7 +43,7 @@ def excerpt_html(drawn: Excerpt, ident: str | None = None, caption_html: str | N
     if caption:
         parts.append(f'<figcaption class="pr-excerpt-caption">{caption}</figcaption>')
     parts.append(
-        f'<div class="highlight pr-excerpt-code"><pre tabindex="0" role="region" '
+        f'<div class="pr-excerpt-code"><pre class="highlight" tabindex="0" role="region" '
         f'aria-label="{escape(label)}">{_code_html(drawn, ident)}</pre></div>'
     )
     if drawn.notes:

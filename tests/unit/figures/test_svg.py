@@ -61,11 +61,11 @@ def test_a_cell_shows_a_figure_as_html_and_as_text():
 def test_wide_and_narrow_drawings_exclude_each_other():
     wide, narrow = drawing(show="wide"), drawing(show="narrow")
     root = ET.fromstring(Figure(alt="a", panels=(wide, narrow))._repr_html_())
-    assert [svg.get("class") for svg in root.iter("svg")] == ["pr-wide", "pr-narrow"]
+    assert [svg.get("class") for svg in root.iter("svg")] == ["pr-fig-wide", "pr-fig-narrow"]
     style = root.findtext("style")
-    assert ".pr-narrow{display:none}" in style
+    assert ".pr-fig-narrow{display:none}" in style
     assert re.search(
-        r"@container\(max-width:[\d.]+rem\)\{\.pr-figure \.pr-wide\{display:none\}", style
+        r"@container\(max-width:[\d.]+rem\)\{\.pr-figure \.pr-fig-wide\{display:none\}", style
     )
     with pytest.raises(ValueError, match="show is 'tall'"):
         drawing(show="tall")
