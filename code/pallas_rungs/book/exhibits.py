@@ -105,10 +105,11 @@ def _visit_html(translator: Any, node: exhibit_node) -> None:
     raise nodes.SkipNode
 
 
-def _visit_words(translator: Any, node: exhibit_node) -> None:
-    paragraph = nodes.paragraph("", node["sentence"])
-    paragraph.walkabout(translator)
-    raise nodes.SkipNode
+def _in_words(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Leave other formats than HTML the sentence alone."""
+    if app.builder.format != "html":
+        for node in list(doctree.findall(exhibit_node)):
+            node.replace_self(nodes.paragraph("", node["sentence"]))
 
 
 def _bundle(app: Sphinx, config: Config) -> None:
@@ -139,17 +140,10 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     """Register the directive, its node and what its pages load."""
     # The exhibits' arithmetic runs in this process; it wants no accelerator.
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    words = (_visit_words, None)
     app.add_config_value("pr_exhibits_script", "", "html", str)
-    app.add_node(
-        exhibit_node,
-        html=(_visit_html, None),
-        latex=words,
-        text=words,
-        man=words,
-        texinfo=words,
-    )
+    app.add_node(exhibit_node, html=(_visit_html, None))
     app.add_directive("exhibit", ExhibitDirective)
     app.connect("config-inited", _bundle)
+    app.connect("doctree-resolved", _in_words)
     app.connect("html-page-context", _add_files)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -25,7 +25,7 @@ _LEAST_NODE = (20, 11)
 
 
 class BundleError(Exception):
-    """npm or esbuild failed; the message holds the command and its last lines."""
+    """npm or esbuild failed; the message holds the command and what it said."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,9 @@ def _esbuild(folder: Path) -> str:
 def _run(command: list[str], folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-20:])
-        raise BundleError(
-            f"`{' '.join(command)}` in {folder} ended with {done.returncode}:\n{last}"
-        )
+        said = "\n".join((done.stderr.strip() or done.stdout.strip()).splitlines()[:20])
+        words = " ".join(command)
+        raise BundleError(f"`{words}` in {folder} ended with {done.returncode}:\n{said}")
 
 
 def _manifest(folder: Path, script: Path, inputs: str) -> dict[str, Any]:

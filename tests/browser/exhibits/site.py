@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 import pallas_rungs.book
 
@@ -52,9 +53,10 @@ def build(folder: Path, builder: str = "html") -> Path:
     )
     (source / "index.rst").write_text(_PAGE)
     (source / "other.rst").write_text(_OTHER)
-    app = Sphinx(
-        source, source, out, folder / "doctrees", builder, warningiserror=True, status=None
-    )
-    app.build()
+    with patch_docutils(source), docutils_namespace():
+        app = Sphinx(
+            source, source, out, folder / "doctrees", builder, warningiserror=True, status=None
+        )
+        app.build()
     assert app.statuscode == 0
     return out
