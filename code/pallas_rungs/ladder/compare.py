@@ -12,8 +12,9 @@ float type that the program rounds to:
   roundings remains (an operand, an intermediate, the result), so 4·eps: 3.1e-2 for bfloat16,
   3.9e-3 for float16.
 
-An exponential turns the absolute error of its operand, which grows with the operand, into a relative
-one: a program of the first kind that takes exponentials gets 16 times that, for operands up to 16.
+An exponential turns the absolute error of its operand, which grows with the operand, into a
+relative one: a program of the first kind that takes exponentials gets 16 times that, for operands
+up to 16.
 
 That is the relative tolerance. The absolute one covers results that cancel: their error follows the
 size of the terms, for which the root mean square of the reference stands in. It is the relative

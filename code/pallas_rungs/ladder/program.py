@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
@@ -120,8 +121,9 @@ class Program:
 
     def run(self, interpret: Any) -> Any:
         """Evaluate the program on this machine's CPU and return its result as NumPy arrays."""
-        flat = jax.jit(self.as_function(interpret))(*self.arrays)
-        jax.block_until_ready(flat)
+        with _on_cpu():
+            flat = jax.jit(self.as_function(interpret))(*self.arrays)
+            jax.block_until_ready(flat)
         return jax.tree.unflatten(self.out_tree, [as_numpy(leaf) for leaf in flat])
 
     @property
@@ -133,6 +135,12 @@ class Program:
         bodies = params.get("jaxprs") or (params.get("jaxpr"),)
         match = _DEFINED_AT.search(str(getattr(bodies[0].debug_info, "func_src_info", "")))
         return with_source(Frame(match[2], int(match[3]), match[1])) if match else None
+
+
+def _on_cpu() -> contextlib.AbstractContextManager[Any]:
+    if jax.default_backend() == "cpu":
+        return contextlib.nullcontext()
+    return jax.default_device(jax.local_devices(backend="cpu")[0])
 
 
 def as_numpy(leaf: Any) -> np.ndarray[Any, Any]:

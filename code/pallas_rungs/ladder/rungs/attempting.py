@@ -10,6 +10,7 @@ from typing import Any
 
 from pallas_rungs.compilers.chips import chip_named
 from pallas_rungs.ladder.diagnose import kernel_error
+from pallas_rungs.ladder.machine import stay_on_cpu
 from pallas_rungs.ladder.pretend import (
     DEFAULT_CHIP,
     Pretend,
@@ -62,6 +63,7 @@ def attempt(
       KeyboardInterrupt: as always.
     """
     rung = Rung(rung)
+    stay_on_cpu()
     if rung is Rung.CHIP:
         raise ValueError("the chip rung needs a chip; it cannot be tried here")
     if rung in (Rung.LOWER, Rung.COMPILE):

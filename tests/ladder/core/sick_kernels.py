@@ -1,0 +1,188 @@
+"""Small kernels with one fault each, and healthy twins, for the ladder's tests."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+X = np.arange(32 * 128, dtype=np.float32).reshape(32, 128)
+ROWS = pl.BlockSpec((8, 128), lambda i: (i, 0))
+HBM = pl.BlockSpec(memory_space=pltpu.HBM)
+SMEM = pl.BlockSpec(memory_space=pltpu.SMEM)
+
+
+def add_one_kernel(x_ref, o_ref):
+    o_ref[...] = x_ref[...] + 1
+
+
+def add_one(x, interpret=False):
+    return pl.pallas_call(
+        add_one_kernel, grid=(4,), in_specs=[ROWS], out_specs=ROWS, out_shape=x, interpret=interpret
+    )(x)
+
+
+def add_one_reference(x):
+    return x + 1
+
+
+def fresh_accumulator(x):
+    """Adds to an output block that nobody set to zero."""
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] += x_ref[...]
+
+    return pl.pallas_call(
+        kernel,
+        grid=(4,),
+        in_specs=[ROWS],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)),
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+    )(x)
+
+
+def sum_of_blocks(x):
+    return x.reshape(4, 8, 128).sum(0)
+
+
+def one_block_too_far(x):
+    """An index map that returns element offsets."""
+    spec = pl.BlockSpec((8, 128), lambda i: (i * 8, 0))
+    return pl.pallas_call(add_one_kernel, grid=(4,), in_specs=[spec], out_specs=ROWS, out_shape=x)(
+        x
+    )
+
+
+def parallel_accumulator(x):
+    """Calls an axis parallel that carries a sum."""
+
+    def kernel(x_ref, o_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += x_ref[...]
+
+    return pl.pallas_call(
+        kernel,
+        grid=(4,),
+        in_specs=[ROWS],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)),
+        out_shape=jax.ShapeDtypeStruct((8, 128), jnp.float32),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
+    )(x)
+
+
+def unwaited_copy(x):
+    """Reads the buffer before the copy into it is waited for."""
+
+    def kernel(x_hbm, o_ref, buffer, semaphore):
+        copy = pltpu.make_async_copy(x_hbm, buffer, semaphore)
+        copy.start()
+        o_ref[...] = buffer[...] + 1
+        copy.wait()
+
+    return pl.pallas_call(
+        kernel,
+        in_specs=[HBM],
+        scratch_shapes=[pltpu.VMEM(x.shape, jnp.float32), pltpu.SemaphoreType.DMA],
+        out_shape=x,
+    )(x)
+
+
+def single_rows(x):
+    """Blocks of one row, which no TPU register holds."""
+    spec = pl.BlockSpec((1, 128), lambda i: (i, 0))
+    return pl.pallas_call(add_one_kernel, grid=(32,), in_specs=[spec], out_specs=spec, out_shape=x)(
+        x
+    )
+
+
+def python_if(x):
+    """Branches in Python on a traced value."""
+
+    def kernel(x_ref, o_ref):
+        if pl.program_id(0) == 0:
+            o_ref[...] = x_ref[...]
+
+    return pl.pallas_call(kernel, grid=(4,), in_specs=[ROWS], out_specs=ROWS, out_shape=x)(x)
+
+
+def too_large(x):
+    """Three whole blocks of 16 MiB."""
+    return pl.pallas_call(add_one_kernel, grid=(1,), out_shape=x)(x)
+
+
+def falls_back(x):
+    """Uses its kernel on TPU only."""
+    return add_one(x) if jax.default_backend() == "tpu" else x + 1
+
+
+def asks_the_chip(x):
+    """Takes its block's width from the chip."""
+    spec = pl.BlockSpec((8, pltpu.get_tpu_info().num_lanes), lambda i: (i, 0))
+    return pl.pallas_call(add_one_kernel, grid=(4,), in_specs=[spec], out_specs=spec, out_shape=x)(
+        x
+    )
+
+
+def refuses_a_cpu(x):
+    """Raises on any machine whose device is no TPU."""
+    if not jax.devices()[0].device_kind.startswith("TPU"):
+        raise RuntimeError(f"unsupported backend: {jax.devices()[0].platform}")
+    return add_one(x)
+
+
+def by_platform(x):
+    """Leaves the choice to lax.platform_dependent, with a wrong default."""
+    return lax.platform_dependent(x, tpu=add_one, default=lambda x: x + 5)
+
+
+def reshaped_ref(x):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref.reshape(16, 256)[...].reshape(32, 128) + 1
+
+    return pl.pallas_call(kernel, out_shape=x)(x)
+
+
+def copy_of_dynamic_size(n, x):
+    def kernel(n_ref, x_ref, o_ref, semaphore):
+        rows = pl.ds(0, pl.multiple_of(n_ref[0], 8))
+        pltpu.async_copy(x_ref.at[rows], o_ref.at[rows], semaphore).wait()
+
+    return pl.pallas_call(
+        kernel,
+        in_specs=[SMEM, HBM],
+        out_specs=HBM,
+        scratch_shapes=[pltpu.SemaphoreType.DMA],
+        out_shape=x,
+    )(n, x)
+
+
+def random_bits(x):
+    def kernel(o_ref):
+        pltpu.prng_seed(7)
+        o_ref[...] = lax.bitcast_convert_type(pltpu.prng_random_bits(o_ref.shape), jnp.int32)
+
+    return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, jnp.int32))()
+
+
+def padded_below(x):
+    """Right on the generic interpreter: reads eight rows before, masks those before the start."""
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.where(pl.program_id(0) > 0, x_ref[...], 0.0)
+
+    spec = pl.BlockSpec((pl.Element(8, padding=(8, 0)), pl.Element(128)), lambda i: (i * 8, 0))
+    return pl.pallas_call(kernel, grid=(4,), in_specs=[spec], out_specs=ROWS, out_shape=x)(x)
+
+
+def shifted_down(x):
+    return np.concatenate([np.zeros((8, 128)), x[:-8]])
+
+
+def looks_between(x):
+    """Runs eagerly only: looks at the kernel's numbers in Python."""
+    y = np.asarray(add_one(x))
+    return y * 2 if y.min() >= 0 else y

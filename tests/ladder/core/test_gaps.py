@@ -1,0 +1,73 @@
+"""What a tool cannot do is laid at its door, and nothing else is."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from ladder.core import sick_kernels as sick
+from pallas_rungs.ladder import Rung, Status, Verdict
+from pallas_rungs.ladder.features import Features
+from pallas_rungs.ladder.gaps import attribute
+from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.program import trace
+from pallas_rungs.ladder.rungs import attempt
+
+SIZE = np.array([32], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "reference", "rung", "observed"),
+    [
+        (sick.reshaped_ref, (sick.X,), sick.add_one_reference, "simulate", Status.REFUSED),
+        (sick.copy_of_dynamic_size, (SIZE, sick.X), lambda n, x: x, "interpret", Status.REFUSED),
+        (sick.random_bits, (sick.X,), None, "interpret", Status.REFUSED),
+        (sick.random_bits, (sick.X,), lambda x: x + 1, "simulate", Status.WRONG),
+        (sick.padded_below, (sick.X,), sick.shifted_down, "simulate", Status.WRONG),
+    ],
+)
+def test_a_gap_is_named(function, args, reference, rung, observed):
+    verdict = attempt(Problem("gap", function, args, reference), rung)
+    assert verdict.status is Status.TOOL_CANNOT, verdict.summary
+    assert verdict.observed is observed
+    assert verdict.details["gap"] in verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "reference", "rung"),
+    [
+        (sick.reshaped_ref, (sick.X,), sick.add_one_reference, "interpret"),
+        (sick.copy_of_dynamic_size, (SIZE, sick.X), lambda n, x: x, "simulate"),
+        (sick.padded_below, (sick.X,), sick.shifted_down, "interpret"),
+    ],
+)
+def test_the_other_interpreter_judges_it(function, args, reference, rung):
+    assert attempt(Problem("gap", function, args, reference), rung).status is Status.PASSED
+
+
+def test_a_wrong_kernel_that_uses_no_such_feature_stays_wrong():
+    posed = Problem("wrong", sick.add_one, (sick.X,), lambda x: x + 2)
+    assert attempt(posed, "simulate").status is Status.WRONG
+
+
+def test_a_gap_needs_its_own_rung_its_error_and_its_feature():
+    wrong = Verdict.of(Rung.SIMULATE, Status.WRONG, summary="differs")
+    random = Features(random_bits=True)
+    assert attribute(wrong, random).status is Status.TOOL_CANNOT
+    assert attribute(wrong, Features()).status is Status.WRONG
+    assert attribute(dataclasses.replace(wrong, rung=Rung.INTERPRET), random).status is Status.WRONG
+    refused = dataclasses.replace(wrong, status=Status.REFUSED, observed=Status.REFUSED)
+    assert attribute(refused, random).status is Status.REFUSED
+
+
+def test_features_are_read_off_the_program():
+    def features(function, *args):
+        return trace(function, args).features
+
+    assert features(sick.copy_of_dynamic_size, SIZE, sick.X).dynamic_copies
+    assert features(sick.reshaped_ref, sick.X).reshaped_refs
+    assert features(sick.parallel_accumulator, sick.X).parallel_axes
+    assert features(sick.padded_below, sick.X).element_padding
+    assert features(sick.random_bits, sick.X).random_bits
+    plain = features(sick.add_one, sick.X)
+    assert plain == Features(primitives=plain.primitives, rounds_to=np.dtype(np.float32))
