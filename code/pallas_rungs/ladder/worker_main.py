@@ -23,7 +23,7 @@ from pallas_rungs.ladder.loading import LoadError, check_arguments_fit, find_sym
 
 
 def main(request_fd: int, reply_fd: int) -> None:
-    """Import jax, say so, then answer requests until the end of the stream."""
+    """Import jax and the rungs, say so, then answer requests until the end of the stream."""
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, all_threads=True)
     if os.environ.pop("PALLAS_RUNGS_WARM_COMPILER", ""):
@@ -31,6 +31,9 @@ def main(request_fd: int, reply_fd: int) -> None:
 
         libtpu.warm_up()
     import jax
+    import jax.experimental.pallas.tpu
+
+    import pallas_rungs.ladder.rungs
 
     # Not inherited by what the file starts, and out of the way of a file that closes low numbers.
     request_fd, reply_fd = _out_of_the_way(request_fd), _out_of_the_way(reply_fd)

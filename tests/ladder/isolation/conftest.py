@@ -1,4 +1,4 @@
-"""A reader's folder with files of every kind of trouble, and a check that nothing is left behind."""
+"""A reader's folder with every kind of trouble, and a check that nothing is left behind."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_a_wait_for_nothing_is_a_deadlock(folder: Path) -> None:
 
 
 def test_a_semaphore_that_nobody_signals_is_a_deadlock_of_the_simulator(folder: Path) -> None:
-    report = climb(folder, "semaphore_never", "simulate lower", limit=6)
+    report = climb(folder, "semaphore_never", "simulate lower", limit=12)
     assert report.status("simulate", "default") is Status.DEADLOCKED
     assert report.status("lower") is Status.PASSED
 
