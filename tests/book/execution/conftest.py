@@ -53,9 +53,16 @@ class Counter:
 '''
 
 OTHER = '''\
-"""A module that nobody draws."""
+"""Another module."""
+
+from math import fsum
 
 LIMIT = 3
+
+
+def total(items):
+    """Return the sum of a few items."""
+    return fsum(items[:LIMIT])
 
 
 def triple(x):
@@ -166,7 +173,11 @@ ALPHA = chapter(
     + "The end.\n"
 )
 BETA = chapter(
-    cell(
+    cell("total(range(4))", ":source: minibook/other.py:total\n:imports:\n\n")
+    + cell('import sys\nprint("a word of caution", file=sys.stderr)', ":tags: [expects-stderr]\n")
+    + cell('from myst_nb import glue\nglue("answer", 42, display=False)')
+    + "The answer is {glue:text}`answer`.\n\n"
+    + cell(
         "from minibook.other import triple\nfrom pallas_rungs.claims import claim\n\n"
         'with claim("tripling works", rung="trace"):\n    assert triple(2) == 6'
     ),

@@ -37,7 +37,7 @@ def test_a_false_assertion_shows_line_claim_and_values(faulty):
 
 def test_a_false_assertion_in_a_drawn_symbol_names_the_symbol_and_its_line(faulty):
     fault = faulty.fault("book/drawn.md:29: code cell 3: AssertionError: 5 is past the limit")
-    assert "drawn symbol triple, code/minibook/other.py:8: assert x < LIMIT" in fault
+    assert "drawn symbol triple, code/minibook/other.py:15: assert x < LIMIT" in fault
     assert "book/drawn.md:29: triple(5)" in fault
     assert "x = 5" in fault
 
