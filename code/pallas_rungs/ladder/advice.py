@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 
+SLOW = (
+    "Interpreters take every grid step in Python: try smaller shapes with the same blocks and a few "
+    "steps along each axis, or raise the time limit."
+)
+"""What to do when an interpreter runs out of time while still busy."""
+
 _TABLE: tuple[tuple[str, str], ...] = (
     (
         r"captures constants|captures non-scalar array constants",

@@ -57,6 +57,7 @@ class Features:
       dynamic_copies: some asynchronous copy has a size known only at run time.
       barrier_semaphore: some kernel takes the barrier semaphore.
       gpu: some kernel carries GPU compiler parameters.
+      core_axes: names of the axes of the core meshes that kernels run on.
       exponentials: some computation takes an exponential.
       rounds_to: the narrowest float type that any computation in the program rounds to.
     """
@@ -72,6 +73,7 @@ class Features:
     dynamic_copies: bool = False
     barrier_semaphore: bool = False
     gpu: bool = False
+    core_axes: frozenset[str] = frozenset()
     exponentials: bool = False
     rounds_to: np.dtype[Any] | None = None
 
@@ -98,6 +100,7 @@ class Features:
             ),
             barrier_semaphore="get_barrier_semaphore" in primitives,
             gpu=any(_for_gpu(eqn) for eqn in kernels),
+            core_axes=frozenset(name for eqn in kernels for name in _core_axes(eqn)),
             exponentials=bool(primitives & EXPONENTIALS),
             rounds_to=_narrowest(every),
         )
@@ -117,13 +120,21 @@ def _parallel(kernel: Any) -> bool:
 
 def _for_gpu(kernel: Any) -> bool:
     module = type(kernel.params.get("compiler_params")).__module__
-    meshes = kernel.params.get("meshes") or (kernel.params.get("mesh"),)
+    meshes = _meshes(kernel)
     modules = [module, *(type(mesh).__module__ for mesh in meshes)]
     return any(".mosaic_gpu" in m or ".triton" in m for m in modules)
 
 
+def _meshes(kernel: Any) -> tuple[Any, ...]:
+    return tuple(kernel.params.get("meshes") or (kernel.params.get("mesh"),))
+
+
+def _core_axes(kernel: Any) -> list[str]:
+    return [str(name) for mesh in _meshes(kernel) for name in getattr(mesh, "shape", {})]
+
+
 def _on_sparse_core(kernel: Any) -> bool:
-    meshes = kernel.params.get("meshes") or (kernel.params.get("mesh"),)
+    meshes = _meshes(kernel)
     params = kernel.params.get("compiler_params")
     kinds = [str(getattr(mesh, "core_type", "")) for mesh in meshes]
     kinds.append(str(getattr(params, "kernel_type", "")))

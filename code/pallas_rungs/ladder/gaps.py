@@ -44,8 +44,10 @@ def _refusal(name: str, rung: Rung, pattern: str, uses: Uses) -> Gap:
 _NO_CPU_RULE = (
     r"NotImplementedError: MLIR translation rule for primitive '(\w+)' not found for platform cpu"
 )
-_NO_EVALUATION = (
-    r"(?:NotImplementedError|Exception).*(?:[Ee]valuation|[Dd]ischarge|[Ss]tate).*rule.*'?(\w+)'?"
+_INTERNAL_ERROR = r"\A(?:NotImplementedError|KeyError|AssertionError|AttributeError|NameError)\b"
+_NO_FOUR_BITS = (
+    r"does not support custom element sizes on non-sub-byte types"
+    r"|UNIMPLEMENTED.*\b[SU][24]\b|\bu?int[24]\b.*not (?:supported|implemented)"
 )
 
 
@@ -91,6 +93,42 @@ GAPS: tuple[Gap, ...] = (
         Rung.SIMULATE,
         r"'(?:Reshape|Bitcast|Transpose)Transform' object has no attribute",
         lambda f, _: f.reshaped_refs,
+    ),
+    _refusal(
+        "the interpreter does not bind the core axis '{0}'",
+        Rung.INTERPRET,
+        r"Found an unbound axis name: (\w+)",
+        lambda f, match: match is not None and match[1] in f.core_axes,
+    ),
+    _refusal(
+        "the interpreter knows little of the SparseCore",
+        Rung.INTERPRET,
+        _INTERNAL_ERROR,
+        lambda f, _: f.sparse_core,
+    ),
+    _refusal(
+        "the simulator knows little of the SparseCore",
+        Rung.SIMULATE,
+        _INTERNAL_ERROR,
+        lambda f, _: f.sparse_core,
+    ),
+    _refusal(
+        "the simulator's memory holds no random keys",
+        Rung.SIMULATE,
+        r"NotImplementedError: .*\bkey<",
+        lambda f, _: f.random_bits,
+    ),
+    _refusal(
+        "the CPU has no arithmetic on 4-bit values",
+        Rung.INTERPRET,
+        _NO_FOUR_BITS,
+        lambda f, _: f.four_bit,
+    ),
+    _refusal(
+        "the CPU has no arithmetic on 4-bit values",
+        Rung.SIMULATE,
+        _NO_FOUR_BITS,
+        lambda f, _: f.four_bit,
     ),
     Gap(
         "the simulator's random bits are a stub that returns zeros",

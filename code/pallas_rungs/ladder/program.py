@@ -140,7 +140,10 @@ class Program:
 def _on_cpu() -> contextlib.AbstractContextManager[Any]:
     if jax.default_backend() == "cpu":
         return contextlib.nullcontext()
-    return jax.default_device(jax.local_devices(backend="cpu")[0])
+    on_cpu: contextlib.AbstractContextManager[Any] = jax.default_device(
+        jax.local_devices(backend="cpu")[0]
+    )
+    return on_cpu
 
 
 def as_numpy(leaf: Any) -> np.ndarray[Any, Any]:
