@@ -201,7 +201,7 @@ def test_interrupted_request_ends_the_worker(
 
 
 PARENT = """
-import os, sys, time
+import os, sys, threading, time
 from pallas_rungs.compilers.process import Worker
 worker = Worker("player", env={"PYTHONPATH": sys.argv[1]})
 worker.ready()
@@ -211,7 +211,13 @@ HOW
 """
 
 
-@pytest.mark.parametrize("how", ["time.sleep(1000)", "os._exit(0)", "sys.exit(0)", "1 / 0"])
+HELD = """threading.Thread(
+    target=worker.request, args=({"do": "hold"},), kwargs={"time_limit": 900}, daemon=True
+).start()
+time.sleep(1000)"""
+
+
+@pytest.mark.parametrize("how", ["time.sleep(1000)", HELD, "os._exit(0)", "sys.exit(0)", "1 / 0"])
 def test_nothing_outlives_its_parent(tmp_path: Path, how: str) -> None:
     (tmp_path / "player.py").write_text(PLAYER)
     temporary = tmp_path / "tmp"
@@ -232,6 +238,7 @@ def test_nothing_outlives_its_parent(tmp_path: Path, how: str) -> None:
         except psutil.NoSuchProcess:
             continue
     if "sleep" in how:
+        time.sleep(0.5)
         parent.kill()
     parent.wait(10)
     parent.stdout.close()
