@@ -78,7 +78,8 @@ def _lower(exported: Any, devices: list[Any]) -> Any:
     import numpy as np
 
     if exported.nr_devices == 1:
-        shardings: Any = [jax.sharding.SingleDeviceSharding(devices[0])] * len(exported.in_avals)
+        whole: Any = jax.sharding.SingleDeviceSharding(devices[0])
+        shardings: Any = [whole] * len(exported.in_avals)
     else:
         mesh = jax.sharding.Mesh(np.asarray(devices), ("devices",))
         whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
@@ -88,7 +89,9 @@ def _lower(exported: Any, devices: list[Any]) -> Any:
         for aval, sharding in zip(exported.in_avals, shardings, strict=True)
     ]
     args, kwargs = jax.tree.unflatten(exported.in_tree, leaves)
-    return jax.jit(exported.call).trace(*args, **kwargs).lower()
+    # A program without arguments learns its devices from where its results go.
+    outputs = {} if shardings else {"out_shardings": whole}
+    return jax.jit(exported.call, **outputs).trace(*args, **kwargs).lower()
 
 
 def _analysis(compiled: Any, devices: list[Any]) -> dict[str, Any]:

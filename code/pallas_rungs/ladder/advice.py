@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 SLOW = (
-    "Interpreters take every grid step in Python: try smaller shapes with the same blocks and a few "
-    "steps along each axis, or raise the time limit."
+    "Interpreters take every grid step in Python: try smaller shapes with the same blocks and a "
+    "few steps along each axis, or raise the time limit."
 )
 """What to do when an interpreter runs out of time while still busy."""
 
