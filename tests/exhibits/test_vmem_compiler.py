@@ -139,3 +139,9 @@ def test_aligned_element_compiles(dims):
     one = setting(*dims)
     assert derive(one)["refusals"] == []
     assert compiled(one).kind == "compiled"
+
+
+def test_what_strays_compiles_all_the_same():
+    one = setting((1024, 256, "blocked", "scaled"), (512, 128, "blocked", "program"))
+    assert derive(one)["strays"]
+    assert compiled(one).kind == "compiled"

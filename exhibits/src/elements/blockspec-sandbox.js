@@ -284,11 +284,11 @@ export class BlockSpecSandbox extends ExhibitElement {
         </p>
         <div class="pr-bs-bar" aria-hidden="true"><div style="width: ${share * 100}%"></div></div>
       </div>
-      <ul class="pr-bs-rungs">
+      <ul class="pr-bs-rungs" aria-label="What each rung would say">
         ${rungsOf(result, rank, chip).map(
-          ({ rung, status, note, words }) => html`<li>
+          ({ rung, status, word, note, words }) => html`<li>
             <span class="pr-rung" data-rung=${rung}>${rung}</span>
-            <span class="pr-verdict" data-status=${status}>${status}</span>
+            <span class="pr-verdict" data-status=${status}>${word}</span>
             <span>${note}</span>
             ${words ? html`<q class="pr-bs-words">${words}</q>` : nothing}
           </li>`,

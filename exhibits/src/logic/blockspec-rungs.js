@@ -1,8 +1,11 @@
 /**
- * What each rung makes of a setting, in a line each.
+ * What each rung would say of a setting, in a line each.
+ *
+ * `status` is a status of the ladder and gives the colour; `word` is what is shown, which for the
+ * compiler is an estimate's word.
  *
  * @typedef {import('./blockspec-sandbox.js').Result} Result
- * @typedef {{rung: string, status: string, note: string, words: string}} Line
+ * @typedef {{rung: string, status: string, word: string, note: string, words: string}} Line
  */
 
 import { bytesText, tupleText } from './text.js';
@@ -17,12 +20,16 @@ export function rungsOf(result, rank, chip) {
   return [interpret(result), simulate(result), lower(result, rank), compile(result, chip)];
 }
 
-const line = (
-  /** @type {string} */ rung,
-  /** @type {string} */ status,
-  /** @type {string} */ note,
-  words = '',
-) => ({ rung, status, note, words });
+/** @param {string} rung @param {string} status @param {string} note
+ *  @param {{word?: string, words?: string}} [more]
+ *  @returns {Line} */
+const line = (rung, status, note, { word = status, words = '' } = {}) => ({
+  rung,
+  status,
+  word,
+  note,
+  words,
+});
 
 /** @param {Result} result */
 function interpret(result) {
@@ -40,11 +47,8 @@ function interpret(result) {
 /** @param {Result} result */
 function simulate(result) {
   if (result.strays) {
-    return line(
-      'simulate',
-      'refused',
-      `the last program's block would start at ${tupleText(result.lastStart)}: out of bounds.`,
-    );
+    const last = tupleText(result.lastStart);
+    return line('simulate', 'refused', `the last block would start at ${last}: out of bounds.`);
   }
   return result.covers
     ? line('simulate', 'passed', 'no block starts outside the array.')
@@ -54,7 +58,7 @@ function simulate(result) {
 /** @param {Result} result @param {number} rank */
 function lower(result, rank) {
   const refusal = result.refusals.find(({ rung }) => rung === 'lower');
-  if (refusal) return line('lower', 'refused', '', refusal.words);
+  if (refusal) return line('lower', 'refused', '', { words: refusal.words });
   const rule = rank === 1 ? 'the block is' : 'the last two dimensions of the block are';
   return line('lower', 'passed', `${rule} of a legal size.`);
 }
@@ -62,22 +66,21 @@ function lower(result, rank) {
 /** @param {Result} result @param {string} chip */
 function compile(result, chip) {
   if (result.refusals.some(({ rung }) => rung === 'lower')) {
-    return line('compile', 'unchecked', 'not reached.');
+    return line('compile', 'no kernel', 'nothing gets this far.', { word: 'not reached' });
   }
   const aligned = result.refusals.find(({ kind }) => kind === 'aligned');
   if (aligned) {
-    return line(
-      'compile',
-      'refused',
-      'with Element dimensions each index must be a multiple of the tile, and the compiler must see it: ' +
-        `${aligned.words}.`,
-    );
+    const rule = 'with Element dimensions, each index must be a multiple of the tile for all to see';
+    return line('compile', 'refused', `${rule}: ${aligned.words}.`);
   }
   const limit = bytesText(result.limit);
   if (result.budget === 'over') {
-    return line('compile', 'refused', `${bytesText(result.inFlight)} are more than the ${limit} that ${chip} allows.`);
+    const note = `${bytesText(result.inFlight)} are more than the ${limit} that ${chip} allows.`;
+    return line('compile', 'refused', note, { word: 'too large' });
   }
-  return result.budget === 'depends'
-    ? line('compile', 'unchecked', `over ${limit}, unless XLA keeps these small arrays in VMEM as a whole.`)
-    : line('compile', 'passed', `the windows fit into ${limit}, by estimate.`);
+  if (result.budget === 'depends') {
+    const note = `over ${limit}, unless XLA keeps these small arrays in VMEM as a whole.`;
+    return line('compile', 'unchecked', note, { word: 'depends' });
+  }
+  return line('compile', 'passed', `within ${limit}, by estimate.`, { word: 'fits' });
 }
