@@ -9,7 +9,7 @@ import pytest
 from pallas_rungs.exhibits import MODULES
 
 PAGE_WORDS = re.compile(
-    r"\b(document|window|location|history|HTMLElement|customElements|localStorage|fetch|navigator)\b"
+    r"\b(document|globalThis|location|history|HTMLElement|customElements|localStorage|fetch|navigator)\b"
 )
 
 
