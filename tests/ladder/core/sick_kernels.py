@@ -186,3 +186,63 @@ def looks_between(x):
     """Runs eagerly only: looks at the kernel's numbers in Python."""
     y = np.asarray(add_one(x))
     return y * 2 if y.min() >= 0 else y
+
+
+def four_bit_product(a, b):
+    def kernel(a_ref, b_ref, o_ref):
+        o_ref[...] = jnp.dot(a_ref[...], b_ref[...], preferred_element_type=jnp.int32)
+
+    return pl.pallas_call(
+        kernel, out_shape=jax.ShapeDtypeStruct((a.shape[0], b.shape[1]), jnp.int32)
+    )(a, b)
+
+
+def asks_for_its_core(x):
+    """A core map that indexes by its core's number."""
+
+    @jax.jit
+    def run(x):
+        source, target = jax.new_ref(x), jax.new_ref(jnp.empty_like(x))
+
+        @pl.core_map(pltpu.create_tensorcore_mesh("core"))
+        def _():
+            rows = pl.ds(lax.axis_index("core") * 32, 32)
+            pltpu.sync_copy(source.at[rows], target.at[rows])
+
+        return target[...]
+
+    return run(x)
+
+
+def from_the_neighbour(x, mesh, *, wait=True):
+    """Two devices swap halves; with `wait=False` the copy that comes in is not waited for."""
+
+    def kernel(x_ref, o_ref, buffer, sent, received):
+        neighbour = {"x": (lax.axis_index("x") + 1) % 2}
+        barrier = pltpu.get_barrier_semaphore()
+        pl.semaphore_signal(barrier, 1, device_id=neighbour)
+        pl.semaphore_wait(barrier, 1)
+        copy = pltpu.make_async_remote_copy(x_ref, buffer, sent, received, device_id=neighbour)
+        copy.start()
+        copy.wait_send()
+        if wait:
+            copy.wait_recv()
+        o_ref[...] = buffer[...]
+        if not wait:
+            copy.wait_recv()
+
+    half = jax.ShapeDtypeStruct((x.shape[0] // 2, 128), jnp.float32)
+    call = pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pltpu.VMEM)],
+        out_specs=pl.BlockSpec(memory_space=pltpu.VMEM),
+        scratch_shapes=[
+            pltpu.VMEM(half.shape, jnp.float32),
+            pltpu.SemaphoreType.DMA,
+            pltpu.SemaphoreType.DMA,
+        ],
+        compiler_params=pltpu.CompilerParams(collective_id=0),
+        out_shape=half,
+    )
+    spec = jax.sharding.PartitionSpec("x")
+    return jax.shard_map(call, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)(x)

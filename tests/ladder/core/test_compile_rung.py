@@ -36,6 +36,15 @@ def test_blocks_that_do_not_fit_are_refused_with_their_bytes():
     assert "smaller" in verdict.error.advice
 
 
+@needs_libtpu
+def test_a_program_without_arguments_compiles():
+    def counts():
+        return sick.add_one(np.zeros((32, 128), np.float32))
+
+    verdict = attempt(Problem("counts", counts), "compile", "v5e")
+    assert verdict.status is Status.PASSED, verdict.summary
+
+
 @pytest.mark.parametrize(
     ("kind", "status"),
     [

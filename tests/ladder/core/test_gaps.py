@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import trace
 from pallas_rungs.ladder.rungs import attempt
 
+FOUR_BITS = (jnp.ones((32, 128), jnp.int4), jnp.ones((128, 128), jnp.int4))
 SIZE = np.array([32], np.int32)
 
 
@@ -24,6 +26,9 @@ SIZE = np.array([32], np.int32)
         (sick.random_bits, (sick.X,), None, "interpret", Status.REFUSED),
         (sick.random_bits, (sick.X,), lambda x: x + 1, "simulate", Status.WRONG),
         (sick.padded_below, (sick.X,), sick.shifted_down, "simulate", Status.WRONG),
+        (sick.four_bit_product, FOUR_BITS, None, "interpret", Status.REFUSED),
+        (sick.four_bit_product, FOUR_BITS, None, "simulate", Status.REFUSED),
+        (sick.asks_for_its_core, (sick.X,), lambda x: x, "interpret", Status.REFUSED),
     ],
 )
 def test_a_gap_is_named(function, args, reference, rung, observed):
@@ -39,6 +44,7 @@ def test_a_gap_is_named(function, args, reference, rung, observed):
         (sick.reshaped_ref, (sick.X,), sick.add_one_reference, "interpret"),
         (sick.copy_of_dynamic_size, (SIZE, sick.X), lambda n, x: x, "simulate"),
         (sick.padded_below, (sick.X,), sick.shifted_down, "interpret"),
+        (sick.asks_for_its_core, (sick.X,), lambda x: x, "simulate"),
     ],
 )
 def test_the_other_interpreter_judges_it(function, args, reference, rung):
