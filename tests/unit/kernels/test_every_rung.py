@@ -42,7 +42,7 @@ COMPILED = [
     pytest.param(kernel, case, id=f"{kernel.name}: {case.name}")
     for kernel in KERNELS
     if kernel.chips
-    for case in (kernel.cases()[0], kernel.cases()[1], kernel.cases()[-1])
+    for case in (kernel.cases()[1], kernel.cases()[-1])
 ]
 
 
@@ -58,10 +58,9 @@ def test_the_case_compiles_for_its_chips(kernel: Kernel, case: Case) -> None:
 def test_offsets_of_four_are_refused_by_the_compiler(chip: str) -> None:
     kernel = BY_NAME["add_by_offsets"]
     assert not kernel.chips
-    for case in kernel.cases():
-        report = climbed(kernel, case, [Rung.LOWER, Rung.COMPILE], (chip,))
-        assert report.status(Rung.LOWER) == Status.PASSED, report
-        verdict = report.of(Rung.COMPILE)
-        assert verdict.status == Status.REFUSED, report
-        assert verdict.error is not None
-        assert "multiple of 128" in verdict.error.message, report
+    report = climbed(kernel, kernel.cases()[0], [Rung.LOWER, Rung.COMPILE], (chip,))
+    assert report.status(Rung.LOWER) == Status.PASSED, report
+    verdict = report.of(Rung.COMPILE)
+    assert verdict.status == Status.REFUSED, report
+    assert verdict.error is not None
+    assert "multiple of 128" in verdict.error.message, report
