@@ -92,7 +92,8 @@ def _parser() -> argparse.ArgumentParser:
     climb.add_argument(
         "--reference",
         metavar="FILE:SYMBOL",
-        help="a function to compare with; called with NumPy arrays, floats widened to float64",
+        help="a function to compare with, called with NumPy arrays, floats widened to float64; "
+        "SYMBOL alone is one of the same file",
     )
     climb.add_argument(
         "--chip",

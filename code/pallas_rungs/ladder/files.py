@@ -170,7 +170,7 @@ class _Climb:
             last: LoadError = first
             for level in _LEVELS_BEFORE_IMPORT:
                 try:
-                    problems = self._use(level, chip).load()
+                    problems = self._use(level, chip, str(first)).load()
                 except LoadError as error:
                     last = error
                     continue
@@ -208,6 +208,7 @@ class _Climb:
             return first.verdict
         no_kernel = first.verdict.status is Status.NO_KERNEL
         for level in _LEVELS_BEFORE_IMPORT[-1:] if no_kernel else _LEVELS_BEFORE_IMPORT:
+            self._use(level, chip, first.escalate)
             again = self._attempt(level, chip, problem, rung, target)
             if _got_further(first.verdict, again.verdict):
                 self.level, self.why = level, first.escalate
@@ -226,7 +227,7 @@ class _Climb:
     def _attempt(self, level: int, chip: str, problem: int, rung: Rung, target: str) -> Attempted:
         return self._use(level, chip).attempt(problem, rung, target, chip)
 
-    def _use(self, level: int, chip: str) -> FileWorker:
+    def _use(self, level: int, chip: str, why: str = "") -> FileWorker:
         """The worker at that level: the one in use where it is the right one, else a new one."""
         worker = self.worker
         if (
@@ -241,6 +242,7 @@ class _Climb:
             time_limit=self.time_limit,
             pretend_chip=chip if level else "",
             pretend_level=level,
+            pretend_why=why or self.why,
             cache=self.cache,
             compiles=self.compiles,
         )

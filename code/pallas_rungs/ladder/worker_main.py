@@ -33,7 +33,6 @@ def main(request_fd: int, reply_fd: int) -> None:
     import jax
     import jax.experimental.pallas.tpu
 
-
     # Not inherited by what the file starts, and out of the way of a file that closes low numbers.
     request_fd, reply_fd = _out_of_the_way(request_fd), _out_of_the_way(reply_fd)
     write_frame(reply_fd, {"jax": jax.__version__, "stack_signal": True})

@@ -99,6 +99,7 @@ class FileWorker:
       time_limit: seconds for loading the file, and for each attempt.
       pretend_chip: the chip to name before the file is imported.
       pretend_level: how insistently (see `pretend.LEVELS`); 0 names none.
+      pretend_why: why it is named, for the verdicts.
       cache: whether compiler outcomes may come from the disk cache.
       compiles: whether the compile rung will be tried.
     """
@@ -110,6 +111,7 @@ class FileWorker:
         time_limit: float,
         pretend_chip: str = "",
         pretend_level: int = 0,
+        pretend_why: str = "",
         cache: bool = True,
         compiles: bool = False,
     ) -> None:
@@ -117,6 +119,7 @@ class FileWorker:
         self.time_limit = time_limit
         self.pretend_chip = pretend_chip
         self.pretend_level = pretend_level
+        self.pretend_why = pretend_why
         self.cache = cache
         self.problems: tuple[str, ...] = ()
         self._loaded = False
@@ -229,8 +232,13 @@ class FileWorker:
         if not self.pretend_level:
             return verdict
         details = dict(verdict.details)
-        details["pretend_before_import"] = {"chip": self.pretend_chip, "level": self.pretend_level}
-        return replace(verdict, details=details)
+        details["pretend_before_import"] = {
+            "chip": self.pretend_chip,
+            "level": self.pretend_level,
+            "why": self.pretend_why,
+        }
+        summary = f"{verdict.summary} (with {self.pretend_chip} named before the import)".strip()
+        return replace(verdict, details=details, summary=summary)
 
     def _crashed(self, rung: Rung, target: str, died: Died) -> Verdict:
         frame = _frame_of(died.last_lines, self._roots())

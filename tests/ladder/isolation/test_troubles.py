@@ -185,7 +185,10 @@ def test_a_fall_back_is_tried_again_as_on_a_chip(folder: Path) -> None:
 def test_an_import_that_wants_a_tpu_is_given_a_pretended_one(folder: Path) -> None:
     report = climb(folder, "good", "trace interpret", file="needs_tpu.py")
     assert {v.status for v in report.verdicts} == {Status.PASSED}
-    assert report.verdicts[0].details["pretend_before_import"]["level"] >= 2
+    told = report.verdicts[0].details["pretend_before_import"]
+    assert told["level"] >= 2
+    assert "TPU required" in told["why"]
+    assert "named before the import" in report.verdicts[0].summary
 
 
 def test_one_process_serves_all_rungs_of_a_healthy_file(folder: Path) -> None:
