@@ -21,7 +21,11 @@ RUNGS: Final = ("source", "trace", "interpret", "simulate", "lower", "compile", 
 MIME: Final = "application/vnd.pallas-rungs.claim+json"
 """The MIME type of the machine-readable form of a claim or a refusal."""
 
+_CELL_FILE = re.compile(r"[^\s\"'<>()]*ipykernel_\d+[/\\]\d+\.py")
+_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
+
 _open_rungs: list[str] = []
+_refusals: dict[str, int] = {}
 
 
 def anchor(kind: Literal["claim", "refusal"], text: str) -> str:
@@ -42,6 +46,18 @@ def _checked_rung(rung: str) -> str:
     if rung not in RUNGS:
         raise ValueError(f"no rung is called {rung!r}; the rungs are {', '.join(RUNGS)}")
     return rung
+
+
+def _lasting(text: str) -> str:
+    """Replace what differs from run to run: the files of cells, and addresses in memory."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    cells = getattr(getattr(shell, "compile", None), "_filename_map", {})
+
+    def cell(match: re.Match[str]) -> str:
+        return f"In[{cells[match[0]]}]" if match[0] in cells else "the cell"
+
+    return _ADDRESS.sub("0x…", _CELL_FILE.sub(cell, text))
 
 
 def _prose(text: str) -> str:
@@ -165,14 +181,18 @@ class refuses:  # noqa: N801 - reads as a statement: `with refuses(ValueError, m
         return next((line.strip() for line in self.message.splitlines() if line.strip()), "")
 
     def _emit(self) -> None:
-        text = f"{self.type}: {self.first_line}"
+        message = _lasting(self.message)
+        first_line = _lasting(self.first_line)
+        text = f"{self.type}: {first_line}"
         name = anchor("refusal", text)
+        count = _refusals[name] = _refusals.get(name, 0) + 1
+        name = name if count == 1 else f"{name}-{count}"
         badge = f" {_badge(self.rung)}" if self.rung else ""
         html = (
             f'<div class="pr-refusal" id="{name}" role="note">'
             f'<p class="pr-refusal-title">Refused, as expected{badge} '
             f"<code>{escape(self.type)}</code></p>"
-            f'<p class="pr-refusal-message"><code>{escape(self.first_line)}</code></p></div>'
+            f'<p class="pr-refusal-message"><code>{escape(first_line)}</code></p></div>'
         )
         record = {
             "kind": "refusal",
@@ -180,6 +200,6 @@ class refuses:  # noqa: N801 - reads as a statement: `with refuses(ValueError, m
             "rung": self.rung,
             "anchor": name,
             "type": self.type,
-            "message": self.message,
+            "message": message,
         }
         _show(record, html, f"refused, as expected: {text}")

@@ -162,3 +162,13 @@ def test_records_are_json(notebook):
         raise KeyError("x")
     assert json.loads(json.dumps(notebook.records)) == notebook.records
     assert claims.RUNGS[0] == "source"
+
+
+def test_what_differs_from_run_to_run_is_left_out_of_a_refusal(notebook):
+    for pid in (17, 18):
+        with refuses(KeyError, match="constants"):
+            raise KeyError(f"f at /tmp/ipykernel_{pid}/1234.py:2 has constants at 0x7f00deadbeef")
+    first, second = notebook.records
+    assert first["text"] == "KeyError: 'f at the cell:2 has constants at 0x…'"
+    assert first["message"] == second["message"]
+    assert second["anchor"] == first["anchor"] + "-2"

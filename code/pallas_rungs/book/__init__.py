@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,9 +29,7 @@ PARTS = (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up all parts."""
     for part in PARTS:
-        name = f"{__name__}.{part}"
-        if find_spec(name) is not None:
-            import_module(name).setup(app)
+        import_module(f"{__name__}.{part}").setup(app)
     return {
         "version": "1",
         "env_version": 1,

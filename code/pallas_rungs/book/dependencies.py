@@ -16,7 +16,7 @@ import pallas_rungs
 from pallas_rungs.book.notebooks import EXPECTS_STDERR, Chapter
 from pallas_rungs.book.sources import parse
 
-FORMAT = "1"
+FORMAT = "2"
 """Version of the store; a change of it executes everything anew."""
 
 VERSIONS = ("jax", "jaxlib", "libtpu", "numpy", "ipython", "ipykernel", "nbclient")

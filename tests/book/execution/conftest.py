@@ -175,6 +175,7 @@ ALPHA = chapter(
 BETA = chapter(
     cell("total(range(4))", ":source: minibook/other.py:total\n:imports:\n\n")
     + cell('import sys\nprint("a word of caution", file=sys.stderr)', ":tags: [expects-stderr]\n")
+    + cell("def here():\n    return 1\n\n\nprint(here.__code__.co_filename)")
     + cell('from myst_nb import glue\nglue("answer", 42, display=False)')
     + "The answer is {glue:text}`answer`.\n\n"
     + cell(
