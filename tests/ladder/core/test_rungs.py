@@ -95,6 +95,13 @@ def test_own_simulator_settings_are_tried():
     assert status(posed, "simulate", "eager") is Status.PASSED
 
 
+def test_a_race_that_the_simulator_only_warns_of_is_refused():
+    warned = {"warned": {"detect_races": True, "on_race": "warn", "dma_execution_mode": "eager"}}
+    verdict = attempt(problem(sick.unwaited_copy, simulations=warned), "simulate", "warned")
+    assert verdict.status is Status.REFUSED
+    assert verdict.error.message == "RACE DETECTED"
+
+
 def test_an_unknown_setting_is_named():
     with pytest.raises(ValueError, match="'sideways'; there are default, races"):
         attempt(problem(sick.add_one), "simulate", "sideways")
