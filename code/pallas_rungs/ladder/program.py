@@ -119,10 +119,17 @@ class Program:
         run: Callable[..., list[Any]] = jaxpr_as_fun(jaxpr)
         return run
 
-    def run(self, interpret: Any) -> Any:
-        """Evaluate the program on this machine's CPU and return its result as NumPy arrays."""
+    def run(self, interpret: Any, *, simplify: bool = True) -> Any:
+        """Evaluate the program on this machine's CPU and return its result as NumPy arrays.
+
+        Args:
+          interpret: the interpreter for the kernels.
+          simplify: let XLA apply the rules of algebra, as it does by default. Some hold for numbers
+            and not for NaN: it turns `x * mask` into a select.
+        """
+        options = None if simplify else {"xla_disable_hlo_passes": "algsimp"}
         with _on_cpu():
-            flat = jax.jit(self.as_function(interpret))(*self.arrays)
+            flat = jax.jit(self.as_function(interpret), compiler_options=options)(*self.arrays)
             jax.block_until_ready(flat)
         return jax.tree.unflatten(self.out_tree, [as_numpy(leaf) for leaf in flat])
 

@@ -16,8 +16,12 @@ from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
 
-def run_and_compare(problem: Problem, rung: Rung, target: str, interpret: Any) -> Verdict:
+def run_and_compare(
+    problem: Problem, rung: Rung, target: str, interpret: Any, *, simplify: bool = True
+) -> Verdict:
     """Run the program with `interpret` on the CPU and compare its numbers.
+
+    Without `simplify` XLA leaves out its algebraic simplifier, see `Program.run`.
 
     Raises:
       Exception: what the program raises while it is traced.
@@ -36,7 +40,7 @@ def run_and_compare(problem: Problem, rung: Rung, target: str, interpret: Any) -
     if rung is Rung.SIMULATE and (verdict := for_another_machine(rung, target, program)):
         return verdict
     try:
-        result = program.run(interpret)
+        result = program.run(interpret, simplify=simplify)
     except (Exception, SystemExit) as error:
         return refused_by_rung(rung, target, error, program, interpret)
     return judge(problem, rung, target, program, result, interpret)
