@@ -42,6 +42,9 @@ def matmul(
 ) -> jax.Array:
     """Multiply two matrices, block by block in M, N and K.
 
+    float32 operands are multiplied at the default precision of ``jnp.dot``, which a chip may take
+    as less than float32. No rung without a chip can show that.
+
     Args:
         x: (M, K), float32 or bfloat16.
         y: (K, N), the same dtype as x.

@@ -38,6 +38,9 @@ def matmul_rows_columns(
     Simple, and good while K is short: a program needs bm*K + K*bn elements of VMEM, which grow
     with K until the compiler refuses. ``matmul`` splits K as well.
 
+    float32 operands are multiplied at the default precision of ``jnp.dot``, which a chip may take
+    as less than float32. No rung without a chip can show that.
+
     Args:
         x: (M, K), float32 or bfloat16.
         y: (K, N), the same dtype as x.
