@@ -165,7 +165,9 @@ def test_trace_of_a_machine_is_seen(tmp_path: Path, text: str) -> None:
     assert f"{P}/x.py:2: names" in found
 
 
-@pytest.mark.parametrize("text", ["/usr/bin/env", "code/root/x", "$HOME/.pyenv", "book/work/x"])
+@pytest.mark.parametrize(
+    "text", ["/usr/bin/env", "/home/reader/k.py", "code/root/x", "$HOME/.pyenv", "book/work/x"]
+)
 def test_ordinary_path_is_no_trace(tmp_path: Path, text: str) -> None:
     assert layout.traces_of_a_machine(plant(tmp_path, {f"{P}/x.py": text})) == []
 
