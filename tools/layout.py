@@ -39,8 +39,8 @@ VAGUE = {"util", "utils", "utilities", "helper", "helpers", "common", "misc", "s
 TRACES = {
     # Character classes keep these patterns from matching the line they stand on. A made-up reader's
     # home folder may stand in tests.
-    r"(?<![\w.])/(?:ro[o]t|ho[m]e/(?!reader/)\w+|Us[e]rs/\w+|wor[k](?:spaces?)?)/": "one machine's path",
-    r"[A-Z]:\\\\?Us[e]rs\\": "one machine's path",
+    r"(?<![\w.])/(?:ro[o]t|ho[m]e/(?!reader/)\w+|Us[e]rs/\w+|wor[k]\w*)/": "a machine's path",
+    r"[A-Z]:\\\\?Us[e]rs\\": "a machine's path",
     r"file[s]\.pythonhosted\.org|py[p]i\.org/simple": "a package index's host",
     r"registr[y]\.npmjs\.org|registr[y]\.yarnpkg\.com": "a package index's host",
 }
