@@ -228,7 +228,12 @@ def test_two_builds_are_alike_and_a_new_claim_reaches_the_index(built, small_boo
             twin = small_book.site / path.relative_to(built.site)
             assert twin.read_bytes() == path.read_bytes(), path.name
 
-    more = '\n```{code-cell} python\nwith claim("Three is odd.", rung="interpret"):\n    assert 3 % 2\n```\n'
+    more = """
+```{code-cell} python
+with claim("Three is odd.", rung="interpret"):
+    assert 3 % 2
+```
+"""
     text = (small_book.folder / "book/part/second.md").read_text()
     small_book.write("book/part/second.md", text + more)
     untouched = (small_book.site / "book/part/first.html").stat().st_mtime_ns
