@@ -172,3 +172,29 @@ def test_what_differs_from_run_to_run_is_left_out_of_a_refusal(notebook):
     assert first["text"] == "KeyError: 'f at the cell:2 has constants at 0x…'"
     assert first["message"] == second["message"]
     assert second["anchor"] == first["anchor"] + "-2"
+
+
+@pytest.fixture
+def no_compiler(monkeypatch):
+    monkeypatch.setattr(claims, "_compiler_is_here", lambda: False)
+
+
+def test_without_a_compiler_a_claim_of_its_rung_is_shown_as_not_checked(notebook, no_compiler):
+    with claim("it fits", rung="compile"):
+        assert "unavailable" == "passed"
+    (shown,) = notebook.shown
+    assert shown[MIME]["kind"] == "unproved"
+    assert "not checked in this build" in shown["text/html"]
+
+
+@pytest.mark.parametrize(("rung", "error"), [("lower", AssertionError), ("compile", KeyError)])
+def test_without_a_compiler_nothing_else_is_forgiven(notebook, no_compiler, rung, error):
+    with pytest.raises(error), claim("it fits", rung=rung):
+        raise error
+    assert notebook.shown == []
+
+
+def test_with_a_compiler_its_rung_forgives_nothing(notebook, monkeypatch):
+    monkeypatch.setattr(claims, "_compiler_is_here", lambda: True)
+    with pytest.raises(AssertionError), claim("it fits", rung="compile"):
+        raise AssertionError

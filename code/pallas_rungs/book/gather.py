@@ -24,7 +24,7 @@ class ClaimRecord:
 
     Attributes:
         docname: The chapter.
-        kind: ``claim`` or ``refusal``.
+        kind: ``claim``, ``refusal``, or ``unproved`` (a claim that this machine cannot check).
         text: The sentence; of a refusal its type and first line.
         rung: The rung that proves it; empty for a refusal that names none.
         anchor: The HTML id on the chapter's page.
@@ -35,7 +35,7 @@ class ClaimRecord:
     """
 
     docname: str
-    kind: Literal["claim", "refusal"]
+    kind: Literal["claim", "refusal", "unproved"]
     text: str
     rung: str
     anchor: str
@@ -138,6 +138,7 @@ def _section(records: list[ClaimRecord]) -> nodes.section:
     section += nodes.title("", "What this page proved")
     claims = [record for record in records if record.kind == "claim"]
     refusals = [record for record in records if record.kind == "refusal"]
+    unproved = [record for record in records if record.kind == "unproved"]
     if not records:
         section += nodes.paragraph(
             "", "Its cells ran to their end when this page was built; it makes no further claim."
@@ -149,6 +150,10 @@ def _section(records: list[ClaimRecord]) -> nodes.section:
     if refusals:
         section += nodes.paragraph("", "And these were refused, as the text says:")
         section += nodes.bullet_list("", *map(_item, refusals), classes=["pr-proved-list"])
+    if unproved:
+        text = "Not checked in this build, as the TPU's compiler is not installed here:"
+        section += nodes.paragraph("", text)
+        section += nodes.bullet_list("", *map(_item, unproved), classes=["pr-proved-list"])
     return section
 
 

@@ -1,4 +1,7 @@
-"""Code that chapters draw: symbols cut out of a file by its syntax tree, comments included."""
+"""Code that chapters draw: symbols cut out of a file by its syntax tree, comments included.
+
+Only docstrings are shortened, to their summaries.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class Drawn:
         file: The file on disk.
         shown: Its path as chapters write it, such as ``kernels/matmul.py``.
         symbol: ``matmul_kernel`` or ``Class.method``.
-        text: The lines, dedented, without a last line break.
+        text: The lines, dedented, docstrings shortened, without a last line break.
         lines: Where each line of ``text`` stands.
     """
 
@@ -121,9 +124,32 @@ def _draw_symbol(module: Module, shown: str, symbol: str) -> Drawn:
     if node is None:
         raise DrawingError(f"no symbol {symbol} in {shown}")
     first, last = _span(module, node)
-    text = textwrap.dedent("\n".join(module.lines[first - 1 : last]))
-    lines = tuple(Line(module.file, n, symbol) for n in range(first, last + 1))
+    kept = _with_short_docstrings(module, node, range(first, last + 1))
+    text = textwrap.dedent("\n".join(kept.values()))
+    lines = tuple(Line(module.file, number, symbol) for number in kept)
     return Drawn(module.file, shown, symbol, text, lines)
+
+
+def _with_short_docstrings(module: Module, node: ast.stmt, numbers: range) -> dict[int, str]:
+    """Return the lines of a symbol by number, its docstrings cut down to their summaries.
+
+    What the prose around a drawn cell says about arguments, results and errors need not stand in
+    the cell a second time; the caption links to the file, which has it all.
+    """
+    kept = {number: module.lines[number - 1] for number in numbers}
+    for inner in ast.walk(node):
+        if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if ast.get_docstring(inner, clean=False) is None:
+            continue
+        begin, end = inner.body[0].lineno, inner.body[0].end_lineno or inner.body[0].lineno
+        blank = next((n for n in range(begin, end + 1) if not kept[n].strip()), None)
+        if blank is not None:
+            quotes = module.lines[end - 1].strip()[-3:]
+            kept[blank - 1] += quotes
+            for number in range(blank, end + 1):
+                del kept[number]
+    return kept
 
 
 def _find(tree: ast.Module | ast.ClassDef, names: list[str]) -> ast.stmt | None:

@@ -130,3 +130,28 @@ def test_imports_are_made_as_the_file_makes_them(root):
         "from pkg.near import thing",
         "from pkg.mod import SIZE",
     ]
+
+
+def test_docstrings_are_cut_down_to_their_summaries(tmp_path):
+    (tmp_path / "kernel.py").write_text(
+        "def call(x):\n"
+        '    """Double x.\n'
+        "\n"
+        "    Args:\n"
+        "        x: any array.\n"
+        '    """\n'
+        "    def kernel(x_ref):\n"
+        '        """One line."""\n'
+        "\n"
+        "    return 2 * x\n"
+    )
+    (drawn,) = draw(tmp_path, "kernel.py:call")
+    assert drawn.text.splitlines() == [
+        "def call(x):",
+        '    """Double x."""',
+        "    def kernel(x_ref):",
+        '        """One line."""',
+        "",
+        "    return 2 * x",
+    ]
+    assert [line.number for line in drawn.lines] == [1, 2, 7, 8, 9, 10]
