@@ -27,6 +27,7 @@ MIME: Final = "application/vnd.pallas-rungs.claim+json"
 
 _CELL_FILE = re.compile(r"[^\s\"'<>()]*ipykernel_\d+[/\\]\d+\.py")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 _open_rungs: list[str] = []
 _refusals: dict[str, int] = {}
@@ -53,7 +54,7 @@ def _checked_rung(rung: str) -> str:
 
 
 def _lasting(text: str) -> str:
-    """Replace what differs from run to run: the files of cells, and addresses in memory."""
+    """Leave out colours, and replace what differs from run to run: cells' files, addresses."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     cells = getattr(getattr(shell, "compile", None), "_filename_map", {})
@@ -61,7 +62,7 @@ def _lasting(text: str) -> str:
     def cell(match: re.Match[str]) -> str:
         return f"In[{cells[match[0]]}]" if match[0] in cells else "the cell"
 
-    return _ADDRESS.sub("0x…", _CELL_FILE.sub(cell, text))
+    return _ADDRESS.sub("0x…", _CELL_FILE.sub(cell, _COLOUR.sub("", text)))
 
 
 def _compiler_is_here() -> bool:

@@ -19,7 +19,7 @@ from sphinx.util import logging
 from pallas_rungs.book.dependencies import chapter_key, import_roots, versions
 from pallas_rungs.book.faults import ChapterFaults, fault_log
 from pallas_rungs.book.findings import failure_fault, stderr_faults
-from pallas_rungs.book.lasting import cell_file_names, without_cell_files
+from pallas_rungs.book.lasting import LastingNames
 from pallas_rungs.book.notebooks import Chapter, read_chapter
 from pallas_rungs.book.session import Failure, Session
 from pallas_rungs.book.store import Execution, Store
@@ -258,9 +258,9 @@ def _judge(
         log.add(fault)
     if faults:
         return False
-    names = cell_file_names(chapter)
+    names = LastingNames.of(chapter, Path(app.srcdir))
     outputs = [
-        [without_cell_files(output, names) for output in notebook.cells[cell.index].outputs]
+        [names.applied(output) for output in notebook.cells[cell.index].outputs]
         for cell in chapter.cells
     ]
     date = datetime.now(UTC).isoformat(timespec="seconds")

@@ -57,6 +57,10 @@ def first_line(message: str) -> str:
     return line or _NO_MESSAGE
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""How a terminal is told to change colour; jax puts it around the keywords of a jaxpr."""
+
+
 def kernel_error(error: BaseException, fallback: Frame | None = None) -> KernelError:
     """Return the error that a verdict shows.
 
@@ -65,12 +69,13 @@ def kernel_error(error: BaseException, fallback: Frame | None = None) -> KernelE
       fallback: the frame to name when no line of the user's own is found, e.g. the kernel's.
     """
     inner = innermost(error)
+    message = _COLOUR.sub("", inner.message)
     return KernelError(
         type=inner.type,
-        message=first_line(inner.message),
-        full=inner.message,
+        message=first_line(message),
+        full=message,
         frame=users_frame(error) or fallback,
-        advice=advice_for(inner.type, inner.message),
+        advice=advice_for(inner.type, message),
     )
 
 

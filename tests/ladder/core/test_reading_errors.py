@@ -129,3 +129,8 @@ def test_the_buffer_that_did_not_fit_is_read():
 
 def test_other_messages_are_no_overflow():
     assert memory_overflow("INTERNAL: something else with size 3") is None
+
+
+def test_colours_for_a_terminal_are_left_out():
+    found = kernel_error(ValueError("index_map { \x1b[34;1mlambda\x1b[39;22m ; }"))
+    assert found.message == found.full == "index_map { lambda ; }"
