@@ -125,7 +125,9 @@ def install() -> None:
     # On a terminal uv draws its progress; elsewhere it would list every package.
     calm = () if sys.stderr.isatty() else ("--quiet",)
     uv = (PYTHON, "-m", "uv", "pip", *calm)
-    if fast and run(*uv, "sync", "--require-hashes", REQUIREMENTS) == 0:
+    # Compiled once here, and not by every kernel that executes a chapter.
+    sync = ("sync", "--require-hashes", "--compile-bytecode", REQUIREMENTS)
+    if fast and run(*uv, *sync) == 0:
         editable = (*uv, "install", "--no-deps", "--no-build-isolation", "--editable", ".")
     else:
         print("uv did not manage; trying pip (slower)", flush=True)
