@@ -50,5 +50,5 @@ def test_formatting_twice_changes_nothing() -> None:
 
 
 def test_a_cell_that_does_not_parse_is_an_error() -> None:
-    with pytest.raises(ValueError, match="(?i)expected|parse"):
+    with pytest.raises(ValueError, match=r"(?i)expected|parse"):
         format_chapter(CHAPTER % "x = (")
