@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from docutils import nodes
 
 from pallas_rungs.book import deferred
-from pallas_rungs.book.coverage import coverage_list
+from pallas_rungs.book.coverage_list import coverage_list
 from pallas_rungs.book.execute import chapter_docnames, executed_notebook
 from pallas_rungs.book.front_matter import Page, pages_of
 from pallas_rungs.book.history import History, history, in_words

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from pallas_rungs.book import deferred, front_matter
+from pallas_rungs.book.coverage_list import coverage_list
 from pallas_rungs.book.faults import Fault, fault_log
 from pallas_rungs.book.front_matter import Page, pages_of
 from pallas_rungs.book.markup import prose, table
@@ -21,57 +20,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-LIST = Path(__file__).with_name("coverage.json")
 SITE_FILE = "coverage.json"
-
-
-@dataclass(frozen=True)
-class Item:
-    """One thing the book must teach.
-
-    Attributes:
-        id: Such as ``M-01``.
-        area: The letter of its area.
-        text: The fact, in a line; `backticks` mark code.
-        prose: True when no executed cell has to prove it.
-    """
-
-    id: str
-    area: str
-    text: str
-    prose: bool = False
-
-    @property
-    def anchor(self) -> str:
-        """The HTML id of its row on the coverage page."""
-        return f"covers-{self.id.lower()}"
-
-
-@dataclass(frozen=True)
-class CoverageList:
-    """All items, by area.
-
-    Attributes:
-        areas: Letter of an area and its title, in the order of the book.
-        items: The items, in the order of the areas.
-    """
-
-    areas: dict[str, str]
-    items: tuple[Item, ...]
-
-    def of(self, area: str) -> tuple[Item, ...]:
-        """Return the items of one area."""
-        return tuple(item for item in self.items if item.area == area)
-
-
-@functools.cache
-def coverage_list() -> CoverageList:
-    """Read the list that is kept beside this module."""
-    data = json.loads(LIST.read_text("utf8"))
-    return CoverageList(
-        areas={area["id"]: area["title"] for area in data["areas"]},
-        items=tuple(Item(**item) for item in data["items"]),
-    )
 
 
 def covered_by(pages: Mapping[str, Page]) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import yaml
 
+from pallas_rungs.book.coverage_list import coverage_list
 from pallas_rungs.book.faults import ChapterFaults, Fault, fault_log
 from pallas_rungs.claims import RUNGS
 
@@ -164,7 +165,6 @@ def pages_of(app: Sphinx) -> dict[str, Page]:
 
 def _check(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     """Read and check the front matter of all pages; stop the build when any is at fault."""
-    from pallas_rungs.book.coverage import coverage_list
     from pallas_rungs.book.execute import chapter_docnames
     from pallas_rungs.book.gather import claims_of
 

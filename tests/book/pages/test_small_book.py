@@ -12,7 +12,7 @@ import pytest
 import yaml
 from nbclient import NotebookClient
 
-from pallas_rungs.book.coverage import coverage_list
+from pallas_rungs.book.coverage_list import coverage_list
 
 from .conftest import FIRST, ROOT, front
 
