@@ -12,6 +12,11 @@ SLOW = (
 
 _TABLE: tuple[tuple[str, str], ...] = (
     (
+        r"Index map function .* must not capture constants",
+        "An index map may close over Python numbers, not arrays: pass the table as a scalar-"
+        "prefetch operand (pltpu.PrefetchScalarGridSpec); the map gets it as a Ref.",
+    ),
+    (
         r"captures constants|captures non-scalar array constants",
         "A kernel may close over Python scalars, not arrays: pass the array as an operand with its "
         "own BlockSpec.",
@@ -27,6 +32,18 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "compute with jax.numpy.",
     ),
     (
+        r"Shapes must be 1D sequences of concrete values",
+        "Shapes are fixed while tracing: take the largest size, and mask what is too much.",
+    ),
+    (
+        r"should return None",
+        "A body returns nothing: store the result through the output Ref, o_ref[...] = value.",
+    ),
+    (
+        r"'AbstractRef' object has no attribute",
+        "That is a Ref, not its value: read it first, ref[...].",
+    ),
+    (
         r"Invalid dtype for `(swap|get|addupdate)`",
         "Ref stores do not cast: write value.astype(ref.dtype).",
     ),
@@ -35,16 +52,46 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "The value must have the shape of the slice that it is stored to: broadcast or reshape it.",
     ),
     (
-        r"index_map.*(must|takes|arguments|positional)|takes \d+ positional arguments? but",
+        r"Index map function .* must return \d+ values",
+        "An index map returns one block index for each dimension of the block, 0 for those that "
+        "the grid does not walk along.",
+    ),
+    (
+        r"Index map function .* must return integer",
+        "Block indices are integers: divide with //, and keep tables of them in int32.",
+    ),
+    (
+        r"<lambda>\(\) (takes|missing) .*positional argument",
         "An index map takes one argument for each grid axis, and one more for each scalar-prefetch "
         "operand.",
+    ),
+    (
+        r"(takes|missing) \d+ .*positional argument",
+        "A kernel's body takes one Ref for each scalar-prefetch operand, input, output and "
+        "scratch, in that order; an index map one argument for each grid axis and each "
+        "scalar-prefetch operand.",
+    ),
+    (
+        r"Pytree for `(in_specs|out_specs)` and `\w+` do not match",
+        "Give one BlockSpec for each operand that is not a scalar-prefetch operand, and one for "
+        "each output.",
+    ),
+    (
+        r"must have the same number of dimensions as the array shape",
+        "A block has as many dimensions as its array: write None for one that the body shall not "
+        "see.",
+    ),
+    (
+        r"input_output_aliases contains the mapping",
+        "An alias maps the number of an operand (scalar-prefetch operands count) to that of an "
+        "output of the same shape and dtype.",
     ),
     (
         r"last two dimensions of your block shape are divisible by 8 and 128",
         "Make the last two block dimensions multiples of 8 and 128, or as large as the array's.",
     ),
     (
-        r"rank-?1|1D|1-D .* (multiple|power)|rank 1 block",
+        r"rank-?1 block|rank 1 block|1-D .* (multiple|power)",
         "A 1-D block must be the whole array, or a multiple of 1024, or a power of two of at least "
         "128·(32 / bits) elements; a 2-D layout is usually better.",
     ),
@@ -65,6 +112,15 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "Cumulative sums have no TPU rule: multiply by a triangular matrix of ones, or loop.",
     ),
     (
+        r"extract_strided_slice",
+        "A value cannot be sliced with a stride: read the Ref with it, ref[::2, :] (rows, not "
+        "lanes).",
+    ),
+    (
+        r"'tpu\.iota' op",
+        "Count in int32, with lax.broadcasted_iota in two dimensions or more, and cast after.",
+    ),
+    (
         r"Unimplemented primitive in Pallas TPU lowering for \w+: (dynamic_slice|gather)",
         "Index the Ref (ref[i]), not a value loaded from it: values live in registers and have no "
         "address.",
@@ -79,7 +135,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "the kernel.",
     ),
     (
-        r"[Ss]can.*(num_extensive|xs|stacked)|num_extensive",
+        r"Scan with \d+ extensive|num_extensive",
         "Loops in a TPU kernel have carries only: write the stacked inputs and outputs as Ref "
         "reads and writes in a fori_loop.",
     ),
@@ -88,8 +144,13 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "A TPU Ref takes scalars and slices as indices: loop over the index array, kept in SMEM.",
     ),
     (
-        r"must be integers|index.*(float|dtype)|expected.*(index|integer) type",
+        r"must be integers|index.*(float|dtype)|expected.*(index|integer) type|arith\.index_cast",
         "Ref indices are integers: keep the float copy for arithmetic only.",
+    ),
+    (
+        r"cannot statically prove that index in dimension \d+ is a multiple of 128",
+        "Lanes are addressed by whole rows of 128: prove it with pl.multiple_of (it must be true), "
+        "or load the row and take the lanes with pltpu.roll or a mask.",
     ),
     (
         r"UnprovenMemoryAccessAlignment|cannot statically prove that index",
@@ -107,7 +168,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "grid against the number of blocks.",
     ),
     (
-        r"[Oo]ut-of-bounds (read|write)|out of bounds",
+        r"[Oo]ut-of-bounds (read|write|swap)|[Oo]ut of bounds?\b",
         "The slice reaches past the end of the Ref: check the start and the size, also of the last "
         "step.",
     ),
@@ -117,14 +178,67 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "axis that carries an accumulator out of the parallel ones.",
     ),
     (
-        r"ScopedVmemOom|Scoped allocation with size|in memory space vmem|space=vmem",
+        r"has non-zero count",
+        "Signals and waits must balance: wait for every copy that was started, on each of its "
+        "semaphores, and for as many signals as come in.",
+    ),
+    (
+        r"in memory space smem|space=smem",
+        "SMEM holds scalars, about a million bytes in all: keep only what index maps and scalar "
+        "code read in it, and large tables in HBM or VMEM.",
+    ),
+    (
+        r"ScopedVmemOom|Scoped allocation with size|[Rr]an out of memory in memory space vmem"
+        r"|space=vmem",
         "Make the blocks smaller, or split the reduction axis: each blocked operand takes its "
         "block twice (double buffering). pltpu.CompilerParams(vmem_limit_bytes=…) raises the "
         "limit.",
     ),
     (
-        r"Unsupported (matmul|lhs|rhs|LHS|RHS)|UnsupportedRhsType|UnsupportedLhsType|matmul .*type",
+        r"Unsigned integer dtype \w+ is not supported for dot_general",
+        "The matrix unit reads integers as signed: cast to int8 or bfloat16 first.",
+    ),
+    (
+        r"Unsupported (matmul|lhs|rhs|LHS|RHS)|UnsupportedRhsType|UnsupportedLhsType|matmul .*type"
+        r"|Bad lhs/rhs type|float acc with int lhs",
         "This chip's matrix unit does not take that type: cast to bfloat16 or float32 first.",
+    ),
+    (
+        r"Invalid vector type for (load|store)",
+        "This compiler has no registers of that type (float16 is one): cast to bfloat16 or float32 "
+        "outside the kernel.",
+    ),
+    (
+        r"Reductions over \w+ not implemented|Only vector<\w+> and vector<\w+> are supported",
+        "This operation wants a wider type: cast to int32 or float32, and back after it.",
+    ),
+    (
+        r"Loads are only allowed on VMEM|memory space of HBM or ANY cannot be referenced directly",
+        "HBM is not read or written directly: copy to a VMEM buffer (pltpu.sync_copy, "
+        "pltpu.async_copy), or let a BlockSpec without memory_space bring the blocks.",
+    ),
+    (
+        r"DMA source and target shape mismatch",
+        "A copy's source and destination must have the same shape: slice the larger one with .at.",
+    ),
+    (
+        r"does not have trivial BlockSpec|in memory space ANY only blocks having the same block",
+        "An operand in HBM or ANY has no blocks; jax.vmap would give it some: batch inside the "
+        "kernel, or call it in a loop (lax.map).",
+    ),
+    (
+        r"cannot be automatically partitioned",
+        "A kernel sees whole arrays on one device: call it inside jax.shard_map.",
+    ),
+    (
+        r"`manual_axis_type` on `jax.ShapeDtypeStruct`",
+        "Say along which mesh axes the output differs (manual_axis_type of out_shape), or pass "
+        "check_vma=False to jax.shard_map.",
+    ),
+    (
+        r"closing over Refs in memory space|unexpected tracer",
+        "A Ref or value is used outside the function that it was given to: a buffer of "
+        "pl.run_scoped ends with its body; return values, not Refs.",
     ),
     (
         r"Low padding not supported",
@@ -139,15 +253,15 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "This libtpu is too old for that chip: install the version that this jax names.",
     ),
     (
-        r"JVP|jvp|[Dd]ifferentiat|linearize|transpose rule",
+        r"JVP|jvp|[Dd]ifferentiat|linearize|transpose rule|safe_zip\(\) argument",
         "A kernel has no derivative of its own: give it one with jax.custom_vjp.",
     ),
     (
-        r"strided.*(load|lane)|[Ss]tride",
+        r"[Ss]trided.*(load|lane)|last dim size is not 128 in original base memref",
         "Lanes cannot be read with a stride: load the whole rows, then select or transpose.",
     ),
     (
-        r"take_along_axis|[Gg]ather",
+        r"take_along_axis|[Gg]ather|dynamic_gather",
         "The gather rule wants indices shaped like the operand: compare with an iota and reduce, "
         "or loop over scalar indices.",
     ),
@@ -155,7 +269,18 @@ _TABLE: tuple[tuple[str, str], ...] = (
 _COMPILED = tuple((re.compile(pattern), advice) for pattern, advice in _TABLE)
 
 
+_COMPILERS_DUMP = re.compile(r"\n(at location: .*|The MLIR operation involved:)", re.DOTALL)
+
+
 def advice_for(error_type: str, message: str) -> str:
-    """Return what to do about an error; empty when the table has nothing on it."""
+    """Return what to do about an error; empty when the table has nothing on it.
+
+    What the compiler says is looked up before the operation that it prints after it, whose
+    attributes hold many a word of the table.
+    """
     text = f"{error_type}: {message}"
-    return next((advice for pattern, advice in _COMPILED if pattern.search(text)), "")
+    for part in (_COMPILERS_DUMP.sub("", text), text):
+        for pattern, advice in _COMPILED:
+            if pattern.search(part):
+                return advice
+    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from dataclasses import dataclass
 
 from pallas_rungs.ladder.advice import advice_for
@@ -70,13 +71,26 @@ def kernel_error(error: BaseException, fallback: Frame | None = None) -> KernelE
     """
     inner = innermost(error)
     message = _COLOUR.sub("", inner.message)
+    calls = [] if message.strip() else _calls_to(error)
     return KernelError(
         type=inner.type,
-        message=first_line(message),
+        message=first_line(message) + (f", raised in {calls[-1]}" if calls else ""),
         full=message,
         frame=users_frame(error) or fallback,
-        advice=advice_for(inner.type, message),
+        advice=advice_for(inner.type, message or " ".join(calls)),
     )
+
+
+def in_full(error: KernelError) -> str:
+    """Return type and whole message; of a bare assertion, the line that asserts."""
+    bare = error.type == "AssertionError" and not error.full.strip()
+    asserted = error.frame.source if bare and error.frame is not None else ""
+    return f"{error.type}: {error.full or asserted}"
+
+
+def _calls_to(error: BaseException) -> list[str]:
+    """Return the names of the functions that led to an error which says nothing else."""
+    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 
 
 def error_from_text(kind: str, message: str, fallback: Frame | None = None) -> KernelError:

@@ -48,7 +48,7 @@ class Features:
     Attributes:
       primitives: names of every primitive in the program, kernel bodies included.
       parallel_axes: some kernel marks a grid axis as parallel.
-      remote_copies: some kernel copies to another device.
+      copies: some kernel starts asynchronous copies.
       random_bits: some kernel uses the chip's random number generator.
       element_padding: some block has an Element dimension padded at its low end.
       four_bit: some array holds 4-bit (or narrower) values.
@@ -64,7 +64,7 @@ class Features:
 
     primitives: frozenset[str] = frozenset()
     parallel_axes: bool = False
-    remote_copies: bool = False
+    copies: bool = False
     random_bits: bool = False
     element_padding: bool = False
     four_bit: bool = False
@@ -85,9 +85,7 @@ class Features:
         return cls(
             primitives=primitives,
             parallel_axes=any(_parallel(eqn) for eqn in kernels),
-            remote_copies=any(
-                eqn.primitive.name == "dma_start" and _is_remote(eqn) for eqn in every
-            ),
+            copies="dma_start" in primitives,
             random_bits=any(_draws_on_chip(eqn) for eqn in every),
             element_padding=any(_pads_low(eqn) for eqn in kernels),
             four_bit=any(
@@ -173,15 +171,6 @@ def _reshapes_a_ref(eqn: Any) -> bool:
     return any(word in text for word in ("Reshape", "Bitcast", "RefReshaper", "RefBitcaster"))
 
 
-def _is_remote(eqn: Any) -> bool:
-    tree = eqn.params.get("tree")
-    if tree is None:
-        return False
-    fields = jax.tree.unflatten(tree, list(eqn.invars))
-    items = fields if isinstance(fields, tuple | list) else ()
-    return len(items) > 0 and bool(jax.tree.leaves(items[-1]))
-
-
 def _has_dynamic_size(eqn: Any) -> bool:
     tree = eqn.params.get("tree")
     if tree is None:
@@ -217,6 +206,8 @@ def _narrowest(equations: list[Any]) -> np.dtype[Any] | None:
             dtype = getattr(var.aval, "dtype", None)
             if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
                 continue
+            if eqn.params.get("approx"):  # interpreters take the chip's approximations in bfloat16
+                dtype = jnp.dtype(jnp.bfloat16)
             if narrowest is None or epsilon(dtype) > epsilon(narrowest):
                 narrowest = np.dtype(dtype)
     return narrowest

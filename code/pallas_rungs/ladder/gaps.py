@@ -107,6 +107,12 @@ GAPS: tuple[Gap, ...] = (
         lambda f, _: f.sparse_core,
     ),
     _refusal(
+        "the interpreter knows little of GPU kernels",
+        Rung.INTERPRET,
+        _INTERNAL_ERROR,
+        lambda f, _: f.gpu,
+    ),
+    _refusal(
         "the simulator knows little of the SparseCore",
         Rung.SIMULATE,
         _INTERNAL_ERROR,

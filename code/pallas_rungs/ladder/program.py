@@ -93,6 +93,14 @@ class Program:
         return swap.kernels(self.jaxpr)
 
     @cached_property
+    def used_kernels(self) -> list[Any]:
+        """The kernels that a result or a side effect depends on; jax drops the others."""
+        from jax._src.interpreters.partial_eval import dce_jaxpr
+
+        live, _ = dce_jaxpr(swap.with_interpreter(self.jaxpr, False), True)
+        return swap.kernels(live)
+
+    @cached_property
     def interpreters(self) -> tuple[str, ...]:
         """The interpreters that the kernels asked for themselves, without repetition."""
         names = [swap.interpreter_name(eqn.params["interpret"]) for eqn in self.kernels]
@@ -179,7 +187,7 @@ def describe_arguments(args: Sequence[Any]) -> list[str]:
 def _describe(leaf: Any) -> str:
     if is_traced(leaf):
         shape = ",".join(str(n) for n in np.shape(leaf))
-        return f"{np.dtype(leaf.dtype).name}[{shape}]"
+        return f"{leaf.dtype.name}[{shape}]"
     if dataclasses.is_dataclass(leaf):
         return type(leaf).__name__
     text = repr(leaf)

@@ -30,6 +30,7 @@ _NOT_THE_USERS = tuple(
 _STANDARD_LIBRARY = os.path.join(sysconfig.get_paths()["stdlib"], "")
 
 _TEXT_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_COMPILERS_FRAME = re.compile(r'"([^"()]*)"\("(/[^"]+)":(\d+):')
 _AT_LINE = re.compile(r"(?:\bat |, |^|\s)(/[^\s:,()]+\.py):(\d+)")
 
 
@@ -65,6 +66,9 @@ def frame_in_text(text: str) -> Frame | None:
     frames = [Frame(m[1], int(m[2]), m[3]) for m in _TEXT_FRAME.finditer(text)]
     if frame := _innermost(_below_the_ladder(frames)):
         return frame
+    for match in _COMPILERS_FRAME.finditer(text):  # innermost first
+        if is_users(match[2]):
+            return with_source(Frame(match[2], int(match[3]), match[1].rpartition(".")[2]))
     for match in _AT_LINE.finditer(text):
         if is_users(match[1]):
             return with_source(Frame(match[1], int(match[2])))

@@ -113,15 +113,17 @@ class _Session:
         return {"problems": [problem.name for problem in self._problems]}
 
     def _import_failed(self, path: Path, error: BaseException) -> dict[str, Any]:
+        from pallas_rungs.ladder.diagnose import in_full, kernel_error
         from pallas_rungs.ladder.pretend import why_name_the_chip
 
-        message = f"{type(error).__name__}: {error}"
+        message = in_full(kernel_error(error))
         answer = {"error": _says(f"{path.name} could not be imported", error, path)}
         if not self._level and (why := why_name_the_chip(self._level, message)):
             answer["escalate"] = why
         return answer
 
     def _attempt(self, request: dict[str, Any]) -> dict[str, Any]:
+        from pallas_rungs.ladder.diagnose import in_full
         from pallas_rungs.ladder.pretend import why_name_the_chip
         from pallas_rungs.ladder.rungs import attempt
         from pallas_rungs.ladder.status import Rung, Status
@@ -137,12 +139,10 @@ class _Session:
         )
         answer: dict[str, Any] = {"verdict": verdict.to_json()}
         if not self._level:
-            if verdict.status is Status.NO_KERNEL:
+            if verdict.status is Status.NO_KERNEL and not verdict.details["kernels"]:
                 answer["escalate"] = "no kernel was left in it on this machine"
             elif verdict.status is Status.REFUSED and verdict.error is not None:
-                message = f"{verdict.error.type}: {verdict.error.full or verdict.error.message}"
-                if why := why_name_the_chip(0, message):
-                    answer["escalate"] = why
+                answer["escalate"] = why_name_the_chip(0, in_full(verdict.error))
         return answer
 
 

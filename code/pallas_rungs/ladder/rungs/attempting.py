@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from pallas_rungs.compilers.chips import chip_named
-from pallas_rungs.ladder.diagnose import kernel_error
+from pallas_rungs.ladder.diagnose import in_full, kernel_error
 from pallas_rungs.ladder.machine import stay_on_cpu
 from pallas_rungs.ladder.pretend import (
     DEFAULT_CHIP,
@@ -111,7 +111,7 @@ def _escalating(tried: Callable[[Pretend], Verdict], start: Pretend) -> Verdict:
 
 def _why_higher(verdict: Verdict, level: int) -> str:
     if verdict.status is Status.NO_KERNEL:
-        return why_without_kernel(level)
+        return "" if verdict.details["kernels"] else why_without_kernel(level)
     if verdict.observed is Status.REFUSED and verdict.error is not None:
-        return why_name_the_chip(level, f"{verdict.error.type}: {verdict.error.full}")
+        return why_name_the_chip(level, in_full(verdict.error))
     return ""

@@ -50,7 +50,7 @@ def attempt(
       Exception: what the program raises while it is traced.
     """
     program = traced(problem)
-    if not program.kernels:
+    if not program.used_kernels:
         return no_kernel(Rung.COMPILE, target, program)
     if verdict := for_another_machine(Rung.COMPILE, target, program):
         return verdict

@@ -26,7 +26,7 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
       Exception: what the program raises while it is traced.
     """
     program = traced(problem)
-    if not program.kernels:
+    if not program.used_kernels:
         return no_kernel(Rung.LOWER, target, program)
     if verdict := for_another_machine(Rung.LOWER, target, program):
         return verdict

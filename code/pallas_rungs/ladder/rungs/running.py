@@ -43,7 +43,10 @@ def run_and_compare(
         result = program.run(interpret, simplify=simplify)
     except (Exception, SystemExit) as error:
         return refused_by_rung(rung, target, error, program, interpret)
-    return judge(problem, rung, target, program, result, interpret)
+    verdict = judge(problem, rung, target, program, result, interpret)
+    if verdict.status in (Status.PASSED, Status.UNCHECKED) and not program.used_kernels:
+        return no_kernel(rung, target, program)
+    return verdict
 
 
 def judge(

@@ -16,9 +16,9 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
       Exception: what the program raises while it is traced.
     """
     program = traced(problem)
-    count = len(program.kernels)
-    if not count:
+    if not program.used_kernels:
         return no_kernel(Rung.TRACE, target, program)
+    count = len(program.kernels)
     plural = "kernel" if count == 1 else "kernels"
     return Verdict.of(
         Rung.TRACE,

@@ -47,14 +47,13 @@ def facts(program: Program, interpret: Any) -> dict[str, Any]:
 
 
 def no_kernel(rung: Rung, target: str, program: Program) -> Verdict:
-    """Return the verdict on a program in which no kernel is left."""
-    return Verdict.of(
-        rung,
-        Status.NO_KERNEL,
-        target,
-        summary="no Pallas kernel in the traced program: it fell back to plain JAX",
-        details={"kernels": 0},
-    )
+    """Return the verdict on a program in which no kernel is left, or none that is used."""
+    if program.kernels:
+        summary = "no kernel is left in the program: nothing uses its result"
+    else:
+        summary = "no Pallas kernel in the traced program: it fell back to plain JAX"
+    details = {"kernels": len(program.kernels)}
+    return Verdict.of(rung, Status.NO_KERNEL, target, summary=summary, details=details)
 
 
 def refused(
