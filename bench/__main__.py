@@ -38,10 +38,8 @@ def weights() -> dict[str, Any]:
         return page_weights(checkout.root / "_build" / "html")
 
 
-def measure(parts: list[str], quick: bool) -> dict[str, Any]:
+def measure(parts: list[str], repeats: int, sizes: tuple[int, ...]) -> dict[str, Any]:
     """Measures the parts asked for, one after the other."""
-    repeats = 1 if quick else 3
-    sizes = (8, 16, 32)
     how: dict[str, Callable[[], dict[str, Any]]] = {
         "verdicts": lambda: verdict_times(repeats + 2),
         "builds": lambda: build_times(say, repeats),
@@ -84,10 +82,15 @@ def main() -> int:
     parser.add_argument(
         "--only", choices=PARTS, action="append", help="only this part (repeatable)"
     )
+    parser.add_argument("--repeat", type=int, default=3, help="how often; the median is kept (3)")
+    parser.add_argument(
+        "--sizes", default="8,16,32", help="chapters of the books whose growth is measured"
+    )
     parser.add_argument("--output", type=Path, help="where to keep the results")
     options = parser.parse_args()
     parts = options.only or [p for p in PARTS if not (options.quick and p == "growth")]
-    results = measure(parts, options.quick)
+    sizes = tuple(int(size) for size in options.sizes.split(","))
+    results = measure(parts, 1 if options.quick else options.repeat, sizes)
     print(report(results))
     whole = not options.quick and list(parts) == list(PARTS)
     output = options.output or (ROOT / "records" / "bench.json" if whole else None)
