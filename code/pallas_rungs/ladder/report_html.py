@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
+from pallas_rungs.ladder.notes import notes
 from pallas_rungs.ladder.report_text import versions_line
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -61,19 +61,3 @@ def _more(verdict: Verdict) -> str:
             parts.append(f'<p class="pr-advice">{escape(error.advice)}</p>')
     parts += [f'<p class="pr-note">{escape(note)}</p>' for note in notes(verdict)]
     return "".join(parts)
-
-
-def notes(verdict: Verdict) -> list[str]:
-    """Return what a reader should know about how the verdict came about, a sentence each."""
-    told: list[str] = []
-    details: dict[str, Any] = verdict.details
-    if verdict.status != verdict.observed:
-        told.append(f"Observed: {verdict.observed}; attributed to the tool, not to the kernel.")
-    if "interpreter" in details:
-        told.append(f"Interpreter: {details['interpreter']}.")
-    pretend = details.get("pretend", {})
-    if pretend.get("level", 0) >= (2 if verdict.rung.number >= 4 else 1):
-        told.append(f"Chip: {pretend['how']} ({pretend['chip']}), because {pretend['why']}.")
-    if "eager" in details:
-        told.append(f"{details['eager']}.".capitalize())
-    return told

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from pallas_rungs.ladder.report_html import notes
+from pallas_rungs.ladder.notes import notes
 from pallas_rungs.ladder.report_text import error_lines, versions_line
 from pallas_rungs.ladder.status import Status
 from pallas_rungs.ladder.verdict import Verdict

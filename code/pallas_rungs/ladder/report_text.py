@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pallas_rungs.ladder.notes import shared_notes
 from pallas_rungs.ladder.verdict import KernelError, Verdict
 
 _INDENT = "      "
 
 
 def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, str]) -> str:
-    """Return the report as lines of text, one for each verdict and more below the sick ones."""
+    """Return the report as lines of text, one for each verdict and more below the sick ones.
+
+    How the verdicts came about, where that is not as usual, stands below them all.
+    """
     labels = [v.label for v in verdicts]
     words = [str(v.status) for v in verdicts]
     label_width = max(map(len, labels), default=0)
@@ -24,6 +28,7 @@ def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, s
         )
         if verdict.error is not None:
             lines += [_INDENT + line for line in error_lines(verdict.error)]
+    lines += [f"  {note}" for note in shared_notes(verdicts)]
     lines.append(versions_line(versions))
     return "\n".join(lines)
 

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 
+import jax
+import numpy as np
 import pytest
+from jax.experimental import pallas as pl
 from rich.console import Console
 
 from ladder.core import sick_kernels as sick
@@ -148,3 +151,17 @@ def test_importing_climb_by_name_is_light_until_used():
         "assert callable(climb)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_text_says_once_that_the_kernels_own_interpret_was_set_aside():
+    def double(x):
+        out = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return pl.pallas_call(double_kernel, out, interpret=True)(x)
+
+    def double_kernel(x_ref, o_ref):
+        o_ref[...] = 2 * x_ref[...]
+
+    report = climb(double, np.ones((8, 128), np.float32), rungs=["trace", "lower"])
+    text = str(report)
+    assert text.count("the kernel's own interpret=True was set aside") == 1
+    assert "(trace, lower v5e)" in text

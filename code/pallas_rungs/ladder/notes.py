@@ -1,0 +1,33 @@
+"""How a verdict came about, where a reader should know: overrides, pretence, attribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pallas_rungs.ladder.verdict import Verdict
+
+
+def notes(verdict: Verdict) -> list[str]:
+    """Return what a reader should know about how the verdict came about, a sentence each."""
+    told: list[str] = []
+    details: dict[str, Any] = verdict.details
+    if verdict.status != verdict.observed:
+        told.append(f"Observed: {verdict.observed}; attributed to the tool, not to the kernel.")
+    if "interpreter" in details:
+        told.append(f"Interpreter: {details['interpreter']}.")
+    pretend = details.get("pretend", {})
+    if pretend.get("level", 0) >= (2 if verdict.rung.number >= 4 else 1):
+        told.append(f"Chip: {pretend['how']} ({pretend['chip']}), because {pretend['why']}.")
+    if "eager" in details:
+        told.append(f"{details['eager']}.".capitalize())
+    return told
+
+
+def shared_notes(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return the notes of a whole report, each once, with the verdicts it belongs to."""
+    labels: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        for note in notes(verdict):
+            labels.setdefault(note, []).append(verdict.label)
+    return [f"{note.removesuffix('.')} ({', '.join(said)})." for note, said in labels.items()]
