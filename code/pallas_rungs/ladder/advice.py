@@ -173,6 +173,11 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "step.",
     ),
     (
+        r"KeyError: \('(hbm|vmem|smem|any)', \d+",
+        "The simulator knows no such buffer there: a device_id must be one of the mesh's (take it "
+        "modulo the size of the axis).",
+    ),
+    (
         r"RACE DETECTED",
         "Two accesses are not ordered: wait for the copy before you touch its buffers, and keep an "
         "axis that carries an accumulator out of the parallel ones.",
@@ -247,6 +252,11 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (
         r"requires all mesh axes to be Manual",
         "Call the kernel inside jax.shard_map with every mesh axis manual.",
+    ),
+    (
+        r"Check failed: ",
+        "The compiler aborted where it should have refused: what the simulator says about this "
+        "kernel (an index past the end, above all) is the likeliest cause.",
     ),
     (
         r"Invalid TPU external name",

@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass
 
 from pallas_rungs.ladder.advice import advice_for
-from pallas_rungs.ladder.source_frames import frame_in_text, users_frame
+from pallas_rungs.ladder.source_frames import frame_in_text, is_users, users_frame
 from pallas_rungs.ladder.verdict import Frame, KernelError
 
 _RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
@@ -77,7 +77,9 @@ def kernel_error(error: BaseException, fallback: Frame | None = None) -> KernelE
         message=first_line(message) + (f", raised in {calls[-1]}" if calls else ""),
         full=message,
         frame=users_frame(error) or fallback,
-        advice=advice_for(inner.type, message or " ".join(calls)),
+        advice=""
+        if _a_call_of_theirs(error)
+        else advice_for(inner.type, message or " ".join(calls)),
     )
 
 
@@ -86,6 +88,13 @@ def in_full(error: KernelError) -> str:
     bare = error.type == "AssertionError" and not error.full.strip()
     asserted = error.frame.source if bare and error.frame is not None else ""
     return f"{error.type}: {error.full or asserted}"
+
+
+def _a_call_of_theirs(error: BaseException) -> bool:
+    """True for a call with arguments that do not fit, made by the user's code and not by jax."""
+    frames = traceback.extract_tb(error.__traceback__)
+    fits_not = isinstance(error, TypeError) and "positional argument" in str(error)
+    return fits_not and bool(frames) and is_users(frames[-1].filename)
 
 
 def _calls_to(error: BaseException) -> list[str]:

@@ -54,19 +54,26 @@ class Launches:
         return Program(jaxpr, tuple(operands), tree, eager=True)
 
 
-def run(function: Callable[..., Any], args: Sequence[Any], interpret: Any) -> tuple[Any, Launches]:
+def run(
+    function: Callable[..., Any], args: Sequence[Any], interpret: Any, launches: Launches
+) -> Any:
     """Run `function(*args)` eagerly with every kernel on `interpret`.
 
+    Args:
+      function: the program.
+      args: its arguments.
+      interpret: the interpreter for its kernels.
+      launches: gets the kernels as they are launched, also where one of them fails.
+
     Returns:
-      The result as NumPy arrays, and the kernels launched.
+      The result as NumPy arrays.
 
     Raises:
       Exception: whatever the function raises.
     """
     jax.clear_caches()
-    with _forced(interpret), _recording() as launches:
-        result = jax.tree.map(np.asarray, function(*args))
-    return result, launches
+    with _forced(interpret), _recording(launches):
+        return jax.tree.map(np.asarray, function(*args))
 
 
 @contextlib.contextmanager
@@ -82,11 +89,9 @@ def _forced(interpret: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _recording() -> Iterator[Launches]:
+def _recording(launches: Launches) -> Iterator[None]:
     from jax._src.pallas.mpmd import mpmd_map_p
     from jax._src.pallas.pallas_call import pallas_call_p
-
-    launches = Launches()
 
     def recorder(primitive: Any) -> Callable[..., Any]:
         bind = primitive.bind
@@ -102,4 +107,4 @@ def _recording() -> Iterator[Launches]:
         mock.patch.object(pallas_call_p, "bind", recorder(pallas_call_p)),
         mock.patch.object(mpmd_map_p, "bind", recorder(mpmd_map_p)),
     ):
-        yield launches
+        yield

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import jax
 
@@ -87,6 +89,14 @@ def raised_by_ladder(error: BaseException) -> bool:
     last = frames[-1]
     calls_the_user = last.name in ("__call__", "callable_for", "made", "run", "reference_result")
     return last.filename.startswith(os.path.join(_LADDER, "")) and not calls_the_user
+
+
+def defined_at(function: Callable[..., Any]) -> Frame | None:
+    """Return where a function of the user's is defined, decorators looked through."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return None
+    return with_source(Frame(code.co_filename, code.co_firstlineno, code.co_name))
 
 
 def with_source(frame: Frame) -> Frame:

@@ -21,7 +21,7 @@ from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import describe_arguments
 from pallas_rungs.ladder.rungs import compile as compile_rung
 from pallas_rungs.ladder.rungs import interpret, lower, simulate, trace
-from pallas_rungs.ladder.source_frames import raised_by_ladder
+from pallas_rungs.ladder.source_frames import defined_at, raised_by_ladder
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -92,7 +92,7 @@ def _guarded(tried: Try, rung: Rung, problem: Problem, target: str, pretend: Pre
     except (Exception, SystemExit) as error:
         if raised_by_ladder(error):
             raise
-        found = kernel_error(error)
+        found = kernel_error(error, defined_at(problem.factory or problem.function))
         verdict = Verdict.of(
             rung, Status.REFUSED, target, summary=f"{found.type}: {found.message}", error=found
         )

@@ -94,7 +94,8 @@ def verdict_of(
     summary = f"compiles for {target}"
     if status is not Status.PASSED:
         error = error_from_text(outcome.error_type, outcome.message, program.kernel_source)
-        summary = f"{error.type}: {error.message}" if error.type else error.message
+        died = status is Status.CRASHED  # its message says by what
+        summary = error.message if died or not error.type else f"{error.type}: {error.message}"
     if overflow := memory_overflow(outcome.message) if status is Status.REFUSED else None:
         told["memory"] = overflow
         summary = in_words(overflow)

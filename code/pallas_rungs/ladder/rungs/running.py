@@ -30,7 +30,13 @@ def run_and_compare(
     try:
         program = trace(function, problem.args)
     except eager.CONCRETIZATION_ERRORS:
-        result, launches = eager.run(function, problem.args, interpret)
+        launches = eager.Launches()
+        try:
+            result = eager.run(function, problem.args, interpret, launches)
+        except (Exception, SystemExit) as error:
+            if not launches.calls:
+                raise
+            return refused_by_rung(rung, target, error, launches.as_program(), interpret)
         program = launches.as_program()
         if not program.kernels:
             return no_kernel(rung, target, program)

@@ -8,6 +8,7 @@ from typing import Any
 from pallas_rungs.ladder import eager
 from pallas_rungs.ladder.diagnose import kernel_error
 from pallas_rungs.ladder.gaps import attribute
+from pallas_rungs.ladder.kernel_lines import line_asking_for
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
 from pallas_rungs.ladder.status import Rung, Status
@@ -30,8 +31,22 @@ def traced(problem: Problem, interpret: Any = False) -> Program:
     try:
         return trace(function, problem.args)
     except eager.CONCRETIZATION_ERRORS:
-        _, launches = eager.run(function, problem.args, True)
-        return launches.as_program()
+        return _launched(function, problem.args)
+
+
+def _launched(function: Callable[..., Any], args: tuple[Any, ...]) -> Program:
+    """Run eagerly and return the kernels launched, also where the interpreter cannot run them."""
+    launches = eager.Launches()
+    try:
+        eager.run(function, args, True, launches)
+    except (Exception, SystemExit) as error:
+        if not launches.calls:
+            raise
+        program = launches.as_program()
+        if refused(Rung.INTERPRET, "", error, program, True).status is not Status.TOOL_CANNOT:
+            raise
+        return program
+    return launches.as_program()
 
 
 def facts(program: Program, interpret: Any) -> dict[str, Any]:
@@ -60,7 +75,8 @@ def refused(
     rung: Rung, target: str, error: BaseException, program: Program, interpret: Any
 ) -> Verdict:
     """Return the verdict on a traced program that raised, laid at the right door."""
-    found = kernel_error(error, program.kernel_source)
+    line = line_asking_for(str(error), program.kernels)
+    found = kernel_error(error, line or program.kernel_source)
     verdict = Verdict.of(
         rung,
         Status.REFUSED,
