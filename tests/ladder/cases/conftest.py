@@ -1,0 +1,5 @@
+"""Everything here computes on the CPU; set before jax is imported."""
+
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
