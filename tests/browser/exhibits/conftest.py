@@ -9,19 +9,6 @@ from typing import Any
 
 import pytest
 
-playwright_api = pytest.importorskip("playwright.sync_api")
-
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 
 def _site_module() -> Any:
     path = Path(__file__).with_name("site.py")
@@ -41,14 +28,6 @@ def build_site() -> Callable[..., Path]:
 def site(build_site, tmp_path_factory, node) -> Path:
     """The built site's folder."""
     return build_site(tmp_path_factory.mktemp("site"))
-
-
-@pytest.fixture(scope="session")
-def browser(chromium) -> Iterator[Any]:
-    with playwright_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -16,15 +16,6 @@ from urllib.parse import unquote, urljoin, urlsplit
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 BUDGET = 200_000
 """Bytes of a chapter page with everything it loads, gzipped."""
 PACKED = {".woff2", ".png", ".jpg", ".webp", ".gif"}

@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 
-from .checks import ARGUMENTS, pages_of, served
+from .checks import pages_of, served
 
 
 @pytest.fixture(scope="session")
@@ -37,12 +36,3 @@ def base(site):
     """The site's address."""
     with served(site) as address:
         yield address
-
-
-@pytest.fixture(scope="session")
-def browser(chromium):
-    """A headless Chromium."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield browser
-        browser.close()
