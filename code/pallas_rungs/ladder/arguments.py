@@ -10,10 +10,13 @@ follow in braces, half-open as in Python: `i32[8]{0:4}`. A Python literal (`128`
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from pallas_rungs.ladder.loading import LoadError
 
 _DTYPES: dict[str, str] = {
     "f64": "float64",
@@ -60,8 +63,8 @@ _TOKEN = re.compile(
 _LITERAL = re.compile(r"\s*(?P<literal>True|False|None|'[^']*'|\"[^\"]*\"|[-+]?[\d.][\w.+-]*)\s*")
 
 
-class ArgumentError(ValueError):
-    """An argument string does not parse; the message shows where."""
+class ArgumentError(LoadError):
+    """Arguments that cannot be made of a text; the message says why, and where in the text."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ def parse_arguments(text: str, *, x64: bool = False) -> tuple[ArgumentSpec, ...]
                 raise _error(text, position, "a closing ] for this bracket")
             if rest == "{":
                 raise _error(text, position, "a closing } for this brace")
+            if rest == "(":
+                raise _error(text, position, "a shape in square brackets, such as f32[256,512]")
             raise _error(text, position, "a comma or the end")
         position += 1
 
@@ -149,7 +154,7 @@ def _array(text: str, match: re.Match[str], x64: bool) -> ArgumentSpec:
             "or set JAX_ENABLE_X64=1 to turn them on",
         )
     shape = _shape(text, match)
-    low, high = _range(text, match)
+    low, high = _range(text, match, dtype)
     return ArgumentSpec(dtype, shape, low, high)
 
 
@@ -177,18 +182,35 @@ def _shape(text: str, match: re.Match[str]) -> tuple[int, ...]:
     return tuple(dims)
 
 
-def _range(text: str, match: re.Match[str]) -> tuple[float | None, float | None]:
+def _range(text: str, match: re.Match[str], dtype: str) -> tuple[float | None, float | None]:
     if match["range"] is None:
         return None, None
     start = match.start("range")
     parts = match["range"][1:-1].split(":")
+    bounds = _bounds(dtype)
     try:
-        low, high = (float(part) for part in parts)
+        low, high = (float(part) if bounds is None else int(part) for part in parts)
     except ValueError:
-        raise _error(text, start, "a range such as {0:4}, the upper end excluded") from None
+        whole = "whole numbers, " if bounds else ""
+        raise _error(
+            text, start, f"a range such as {{0:4}}, {whole}the upper end excluded"
+        ) from None
     if not low < high:
         raise _error(text, start, f"a range that holds a value; {match['range']} is empty")
+    if bounds and not bounds[0] <= low < high <= bounds[1]:
+        raise _error(text, start, f"a range within that of {dtype}, {{{bounds[0]}:{bounds[1]}}}")
+    if not math.isfinite(high - low):
+        raise _error(text, start, "a range with finite ends")
     return low, high
+
+
+def _bounds(dtype: str) -> tuple[int, int] | None:
+    """The smallest value of an integer dtype and the first one past its largest."""
+    match = re.fullmatch(r"(u?)int(\d+)", dtype)
+    if match is None:
+        return None
+    bits = int(match[2])
+    return (0, 1 << bits) if match[1] else (-(1 << (bits - 1)), 1 << (bits - 1))
 
 
 def _skip_space(text: str, position: int) -> int:
@@ -202,6 +224,25 @@ def _error(text: str, position: int, expected: str) -> ArgumentError:
         f"the arguments do not parse at character {position + 1}: expected {expected}\n"
         f"  {text}\n  {' ' * position}^"
     )
+
+
+def check_size(specs: Sequence[ArgumentSpec]) -> None:
+    """See that the arrays that `specs` stand for can be in this machine's memory.
+
+    They are drawn with 8 bytes for each element, whatever their dtype.
+
+    Raises:
+      ArgumentError: they cannot.
+    """
+    import psutil
+
+    needed = sum(8 * math.prod(spec.shape) for spec in specs if spec.dtype)
+    there = psutil.virtual_memory().total
+    if needed > there:
+        raise ArgumentError(
+            f"the arguments are too large to be made here: that takes {needed / 2**30:,.0f} GiB, "
+            f"and this machine has {there / 2**30:,.0f} GiB of memory; give smaller shapes"
+        )
 
 
 def make_inputs(specs: Sequence[ArgumentSpec], seed: int = 0) -> tuple[Any, ...]:
@@ -230,7 +271,8 @@ def make_inputs(specs: Sequence[ArgumentSpec], seed: int = 0) -> tuple[Any, ...]
         if spec.dtype == "bool":
             value: Any = rng.integers(0, 2, spec.shape)
         elif spec.is_integer:
-            value = rng.integers(*_integer_bounds(spec, bound), spec.shape)
+            kind = np.uint64 if spec.dtype == "uint64" else np.int64
+            value = rng.integers(*_integer_bounds(spec, bound), spec.shape, kind)
         elif spec.low is not None and spec.high is not None:
             value = rng.uniform(spec.low, spec.high, spec.shape)
         elif spec.dtype.startswith("complex"):

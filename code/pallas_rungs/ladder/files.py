@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pallas_rungs.compilers.chips import chip_named
-from pallas_rungs.ladder.arguments import parse_arguments
+from pallas_rungs.ladder.arguments import check_size, parse_arguments
 from pallas_rungs.ladder.loading import LoadError, parse_target
 from pallas_rungs.ladder.report import Report
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
@@ -99,12 +99,12 @@ def climb_file(
 
     Raises:
       LoadError: the file or the symbol cannot be tried at all; the message says why.
-      ArgumentError: `args` does not parse.
+      ArgumentError: `args` does not parse, or stands for arrays too large for this machine.
       ValueError: no such chip.
     """
     target = parse_target(f"{path}:{symbol}")
     if args is not None:
-        parse_arguments(args, x64=True)
+        check_size(parse_arguments(args, x64=True))
     named = None
     if reference is not None:
         given = reference if ":" in reference else f"{path}:{reference}"

@@ -7,6 +7,7 @@ it. Its name may be that of a module of ours or of Python's; it replaces neither
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import importlib.util
@@ -46,9 +47,10 @@ def parse_target(text: str, what: str = "the kernel") -> Target:
     """
     path_text, colon, symbol = text.rpartition(":")
     if not colon or not symbol or not path_text:
+        missing = "symbol" if not colon or not symbol else "file"
         raise LoadError(
-            f"{what} is named as FILE:SYMBOL, e.g. my_kernels.py:add; {text!r} has no "
-            + ("symbol" if not colon or not symbol else "file")
+            f"{what} is named as FILE:SYMBOL, e.g. my_kernels.py:add; {text!r} has no {missing}"
+            + _functions_in(text.removesuffix(":"))
         )
     if not all(part.isidentifier() for part in symbol.split(".")):
         raise LoadError(f"{symbol!r} in {text!r} is not a Python name")
@@ -156,16 +158,38 @@ def check_arguments_fit(function: Callable[..., Any], symbol: str, args: Sequenc
     try:
         signature.bind(*args)
     except TypeError:
-        names = [
-            p.name
-            for p in signature.parameters.values()
-            if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        wants = f"{len(names)} ({', '.join(names)})" if names else "none"
-        message = f"the arguments do not fit: {symbol} takes {wants}, and {len(args)} are given"
+        message = f"the arguments do not fit: {symbol} {_takes(signature, len(args))}"
+        names = list(signature.parameters)
         if names and all(name.endswith("ref") for name in names):
             message += f"; {symbol} looks like a kernel's body: name the function that calls it"
         raise LoadError(message) from None
+
+
+def _takes(signature: inspect.Signature, given: int) -> str:
+    """What a function takes, and why `given` arguments by position are not that."""
+    by_position = [
+        p
+        for p in signature.parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    least, most = sum(p.default is p.empty for p in by_position), len(by_position)
+    named = [
+        p.name
+        for p in signature.parameters.values()
+        if p.kind is p.KEYWORD_ONLY and p.default is p.empty
+    ]
+    any_number = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
+    if named and least <= given and (given <= most or any_number):
+        return (
+            f"must be given {', '.join(named)} by name, and a kernel here is called by position: "
+            f"write a function that passes {'it' if len(named) == 1 else 'them'}, and name that one"
+        )
+    count = str(most) if least == most else f"{least} to {most}"
+    if any_number:
+        count = f"at least {least}"
+    names = ", ".join(p.name if p.default is p.empty else f"{p.name}=…" for p in by_position)
+    takes = f"takes {count} ({names})" if names else "takes none"
+    return f"{takes}, and {given} {'is' if given == 1 else 'are'} given"
 
 
 def _article(noun: str) -> str:
@@ -184,10 +208,24 @@ def _near(module: ModuleType, symbol: str) -> str:
     close = difflib.get_close_matches(symbol, own or names, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"
-    if own:
-        listed = ", ".join(own[:12]) + (", …" if len(own) > 12 else "")
-        return f"; its functions are {listed}"
-    return "; it defines no function"
+    return _listed(own)
+
+
+def _functions_in(path: str) -> str:
+    """What the file at `path` defines, read and not executed; empty where that cannot be."""
+    try:
+        tree = ast.parse(Path(path).expanduser().read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return _listed([f.name for f in tree.body if isinstance(f, functions) and f.name[0] != "_"])
+
+
+def _listed(functions: Sequence[str]) -> str:
+    if not functions:
+        return "; it defines no function"
+    more = ", …" if len(functions) > 12 else ""
+    return f"; its functions are {', '.join(functions[:12])}{more}"
 
 
 def _dotted_name(path: Path) -> tuple[str, Path] | None:

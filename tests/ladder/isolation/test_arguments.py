@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pallas_rungs.ladder.arguments import ArgumentError, make_inputs, parse_arguments
+from pallas_rungs.ladder.arguments import ArgumentError, check_size, make_inputs, parse_arguments
 
 
 def test_dtypes_shapes_and_scalars() -> None:
@@ -48,6 +48,12 @@ def test_literals_pass_as_they_are() -> None:
         ("i32[3]{4}", 7, "such as {0:4}"),
         ("i32[3]{4:4}", 7, "is empty"),
         ("i32[3]{0:4", 7, "closing }"),
+        ("i32[3]{0:0.5}", 7, "whole numbers"),
+        ("i8[3]{0:129}", 6, "within that of int8, {-128:128}"),
+        ("u4[3]{-1:4}", 6, "within that of uint4, {0:16}"),
+        ("f32[3]{0:inf}", 7, "finite ends"),
+        ("f32[3]{-1e308:1e308}", 7, "finite ends"),
+        ("f32(3,4)", 4, "square brackets, such as f32[256,512]"),
         ("'open", 1, "an argument such as"),
     ],
 )
@@ -60,6 +66,20 @@ def test_what_does_not_parse_is_shown_with_its_place(
     assert f"at character {position}:" in said
     assert message in said
     assert said.endswith("\n  " + " " * (position - 1) + "^")
+
+
+def test_the_whole_range_of_every_integer_type_can_be_asked_for() -> None:
+    text = "u64[9]{0:18446744073709551616}, i64[9]{-9223372036854775808:9223372036854775808}"
+    values = make_inputs(parse_arguments(f"{text}, u4[9]{{0:16}}, i8[9]{{-128:128}}", x64=True))
+    assert [value.shape for value in values] == [(9,)] * 4
+
+
+def test_arrays_larger_than_the_machines_memory_are_refused_before_they_are_made() -> None:
+    check_size(parse_arguments("i8[1024,1024], 7"))
+    with pytest.raises(
+        ArgumentError, match=r"takes 8,388,608 GiB, and this machine has .* smaller"
+    ):
+        check_size(parse_arguments("i8[1048576,1048576,1024]"))
 
 
 def test_64_bit_types_where_jax_has_them() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -92,10 +92,47 @@ def test_a_symbol_that_is_no_function(file: Path, symbol: str, message: str) -> 
 def test_arguments_must_fit(file: Path) -> None:
     module = load_file(file)
     check_arguments_fit(module.add, "add", (1, 2))
-    with pytest.raises(LoadError, match=r"add takes 2 \(x, y\), and 1 are given"):
+    with pytest.raises(LoadError, match=r"add takes 2 \(x, y\), and 1 is given"):
         check_arguments_fit(module.add, "add", (1,))
     with pytest.raises(LoadError, match="looks like a kernel's body"):
         check_arguments_fit(module.body, "body", (1,))
+
+
+def _optional(x, alpha=1): ...
+
+
+def _by_name(x, *, block, axis): ...
+
+
+def _any_number(x, *more): ...
+
+
+def _none(): ...
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "message"),
+    [
+        (_optional, 0, r"f takes 1 to 2 \(x, alpha=…\), and 0 are given"),
+        (_optional, 3, r"f takes 1 to 2 \(x, alpha=…\), and 3 are given"),
+        (_by_name, 1, "f must be given block, axis by name"),
+        (_by_name, 2, r"f takes 1 \(x\), and 2 are given"),
+        (_any_number, 0, r"f takes at least 1 \(x\), and 0 are given"),
+        (_none, 1, "f takes none, and 1 is given"),
+    ],
+)
+def test_what_a_function_takes_is_said(
+    function: Callable[..., None], given: int, message: str
+) -> None:
+    with pytest.raises(LoadError, match=message):
+        check_arguments_fit(function, "f", (0,) * given)
+
+
+def test_a_file_named_alone_says_its_functions_and_is_not_executed(file: Path) -> None:
+    file.write_text(file.read_text() + "def _own(): pass\nraise RuntimeError\n")
+    for text in (f"{file}", f"{file}:"):
+        with pytest.raises(LoadError, match=r"has no symbol; its functions are add, body$"):
+            parse_target(text)
 
 
 @pytest.mark.parametrize("name", ["random.py", "pytest.py", "two words.py", "no_suffix"])
