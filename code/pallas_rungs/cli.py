@@ -19,12 +19,15 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pallas_rungs import __version__
 
 if TYPE_CHECKING:
     from pallas_rungs.ladder.files import FileClimb
+    from pallas_rungs.ladder.report import Report
     from pallas_rungs.ladder.verdict import Verdict
 
 PASSED, FAULT, USAGE, NOT_PROVED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -50,7 +53,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}  (see {self.prog} --help)\n")
+        name = self.prog.removeprefix("python -m ")
+        self.exit(USAGE, f"{name}: {message}  (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="pallas_rungs",
+        prog="python -m pallas_rungs",
         description="Try a Pallas kernel on every rung that needs no chip.",
     )
     parser.add_argument("--version", action="version", version=f"pallas-rungs {__version__}")
@@ -258,29 +262,60 @@ def _clear_progress() -> None:
         print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
+def _near(report: Report) -> Report:
+    """The report with files below the current folder named from there."""
+    here = Path.cwd()
+    verdicts = []
+    for verdict in report.verdicts:
+        error = verdict.error
+        if error is not None and error.frame is not None:
+            path = Path(error.frame.file)
+            if path.is_relative_to(here):
+                frame = replace(error.frame, file=str(path.relative_to(here)))
+                verdict = replace(verdict, error=replace(error, frame=frame))
+        verdicts.append(verdict)
+    return replace(report, verdicts=tuple(verdicts))
+
+
 def _show(result: FileClimb, options: argparse.Namespace) -> None:
     if options.json:
         code = exit_code_of(v for report in result.reports for v in report.verdicts)
         print(json.dumps({**result.to_json(), "exit_code": code}, indent=2))
         return
+    reports = [_near(report) for report in result.reports]
     if sys.stdout.isatty() and not options.plain:
         from rich.console import Console
 
         console = Console()
-        for report in result.reports:
+        for report in reports:
             console.print(report.rich())
     else:
-        print("\n\n".join(str(report) for report in result.reports))
-    if result.printed_lines:
-        _show_printed(result)
+        print("\n\n".join(map(str, reports)))
+    _show_printed(result)
 
 
 def _show_printed(result: FileClimb) -> None:
-    shown = result.last_lines[-8:]
-    lines = "line" if result.printed_lines == 1 else "lines"
-    print(f"\nthe file printed {result.printed_lines} {lines}; the last:", file=sys.stderr)
-    for line in shown:
+    kept = _without_crashes(result.last_lines)
+    count = result.printed_lines - (len(result.last_lines) - len(kept))
+    if not kept:
+        return
+    lines = "line" if count == 1 else "lines"
+    print(f"\nthe file printed {count} {lines}; the last:", file=sys.stderr)
+    for line in kept[-8:]:
         print(f"  | {line[:200]}", file=sys.stderr)
+
+
+def _without_crashes(lines: Sequence[str]) -> list[str]:
+    """The lines without what Python prints when its process crashes; the verdict has that."""
+    kept: list[str] = []
+    dumped = False
+    for line in lines:
+        dumped = dumped or line.startswith("Fatal Python error: ")
+        if not dumped:
+            kept.append(line)
+        if line.startswith("Extension modules: "):
+            dumped = False
+    return kept
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -20,9 +20,12 @@ from pallas_rungs.ladder.verdict import Verdict
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
-def run(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *words: str, stdin: str | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pallas_rungs", *words],
+        cwd=cwd,
         capture_output=True,
         text=True,
         input=stdin,
@@ -70,12 +73,43 @@ def test_a_file_that_ends_its_process_is_one_message(folder: Path) -> None:
     )
 
 
+def test_a_dtype_that_jax_has_switched_off_is_no_fault_of_the_file(folder: Path) -> None:
+    done = run("climb", f"{folder}/kernels.py:good", "--args", "f64[8,128]")
+    assert done.returncode == 2
+    assert "at character 1: expected a dtype that jax has with 64-bit types off" in done.stderr
+    assert "could not be imported" not in done.stderr
+
+
+def test_a_report_names_files_below_the_current_folder_from_there(
+    folder: Path, tmp_path: Path
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "mine.py").write_bytes((folder / "kernels.py").read_bytes())
+    words = ("climb", "mine.py:returns_value", "--args", "f32[8,128]", "--rung", "1")
+    assert "      at mine.py:" in run(*words, cwd=here).stdout
+    far = run("climb", f"{here}/{words[1]}", *words[2:], cwd=tmp_path / "tmp")
+    assert f"      at {here}/mine.py:" in far.stdout
+    exact = json.loads(run(*words, "--json", cwd=here).stdout)
+    assert exact["reports"][0]["verdicts"][0]["error"]["frame"]["file"] == f"{here}/mine.py"
+
+
+def test_what_python_prints_of_a_crash_is_not_said_to_be_the_files(folder: Path) -> None:
+    done = run("climb", f"{folder}/kernels.py:segfaults", "--args", "f32[8]", "--rung", "1")
+    assert done.returncode == 1
+    assert "crashed" in done.stdout
+    assert "kernels.py:" in done.stdout
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ((), "the following arguments are required: COMMAND"),
         (("clim",), "invalid choice: 'clim'"),
         (("climb",), "required: FILE:SYMBOL"),
+        (("climb",), "(see python -m pallas_rungs climb --help)"),
+        (("climb", "kernels.py:good", "--args", "f32[9999999,9999999]"), "give smaller shapes"),
         (("climb", "kernels.py"), "has no symbol"),
         (("climb", "kernels.py:good", "--args", "f32[8"), "closing ]"),
         (("climb", "kernels.py:good", "--chip", "h100"), "unknown chip 'h100'"),
