@@ -29,7 +29,7 @@ class Item:
       needed_for: what it is for.
       ok: it is there and new enough.
       note: what is wrong with it, if anything.
-      install: the line that installs it, where `ok` is false.
+      install: the line that installs it, where `ok` is false or the version is another one.
       path: where it was found, for programs.
     """
 
@@ -82,10 +82,13 @@ class Diagnosis:
     def __str__(self) -> str:
         lines = [f"machine   {self.machine}", ""]
         width = max(len(item.name) for item in self.items)
+        version_width = max(len(item.version) for item in self.items)
         for item in self.items:
             mark = "ok     " if item.ok else "missing" if not item.version else "check  "
             version = item.version or "-"
-            lines.append(f"{mark}  {item.name:<{width}}  {version:<12} for {item.needed_for}")
+            lines.append(
+                f"{mark}  {item.name:<{width}}  {version:<{version_width}}  for {item.needed_for}"
+            )
             if item.note:
                 lines.append(f"         {item.note}")
             if item.install:
@@ -101,7 +104,7 @@ def diagnose() -> Diagnosis:
     """Look at this machine. Imports neither jax nor libtpu."""
     python = _python()
     jax, jaxlib = _package("jax"), _package("jaxlib")
-    rest = (_package("numpy"), _package("flatbuffers"), _package("rich"))
+    rest = (_package("numpy"), _package("flatbuffers"), _package("psutil"), _package("rich"))
     compiler = _libtpu(jax.version)
     programs = (_node(), _chromium())
     jax_ready = all(item.ok for item in (python, jax, jaxlib, *rest))
@@ -145,12 +148,16 @@ def _python() -> Item:
 
 
 def _package(name: str) -> Item:
+    wanted = _own_requirement(name)
+    line = f'{sys.executable} -m pip install "{wanted}"'
     try:
-        return Item(name, importlib.metadata.version(name), "every rung", True)
+        version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        wanted = _own_requirement(name)
-        line = f'{sys.executable} -m pip install "{wanted}"'
         return Item(name, "", "every rung", False, install=line)
+    if _fits(version, wanted.removeprefix(name)):
+        return Item(name, version, "every rung", True)
+    note = f"the ladder is tested with {wanted}; verdicts may differ from the book's"
+    return Item(name, version, "every rung", True, note=note, install=line)
 
 
 def _own_requirement(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import signal
@@ -235,3 +236,17 @@ def test_doctor_names_the_line_that_installs_what_is_missing(
     assert "sudo apt-get install nodejs" in said
     assert "sudo apt-get install chromium" in said
     assert any(line.startswith("no ") and "5 compile" in line for line in said.splitlines())
+
+
+def test_doctor_says_that_another_jax_is_not_the_one_that_was_tested(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: "0.1" if name == "jax" else installed(name)
+    )
+    cli.main(["doctor"])
+    lines = capsys.readouterr().out.splitlines()
+    (at,) = (i for i, line in enumerate(lines) if line.split()[:3] == ["ok", "jax", "0.1"])
+    assert "tested with jax==" in lines[at + 1]
+    assert 'pip install "jax==' in lines[at + 2]
