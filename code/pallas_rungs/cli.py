@@ -41,7 +41,8 @@ arguments
   --args 'f32[64,128], i32[8]{0:4}'      a range, the upper end excluded
   --args 'f32[256,256], 128, True'       Python numbers, flags and quoted words pass as they are
   dtypes: f32 bf16 f16 f64 i8 i16 i32 i64 u8 u16 u32 u64 i4 u4 bool f8_e4m3fn f8_e5m2 ...
-  Without --args the file's own cases() or inputs() is used.
+  Without --args the file's own cases() or inputs() is used; without --reference its own
+  SYMBOL_reference(), reference() or want(), where it has one.
 
 exit code
   0 every rung asked for passed · 1 a rung found fault · 2 nothing could be tried ·
