@@ -12,6 +12,29 @@ SLOW = (
 
 _TABLE: tuple[tuple[str, str], ...] = (
     (
+        r"module 'jax\.experimental\.pallas(\.tpu)?' has no attribute '(load|store|swap)'",
+        "Index the Ref: value = ref[...], ref[...] = value. With a mask: pltpu.load, pltpu.store.",
+    ),
+    (
+        r"module 'jax\.experimental\.pallas\.tpu' has no attribute 'TPU",
+        "This jax has the name without TPU: pltpu.CompilerParams, pltpu.MemorySpace, "
+        "pltpu.InterpretParams.",
+    ),
+    (
+        r"module 'jax\.experimental\.pallas\.tpu' has no attribute "
+        r"'(ANY|semaphore_\w+|delay|run_scoped)'",
+        "This jax has that name in jax.experimental.pallas: write pl. for pltpu.",
+    ),
+    (
+        r"module 'jax[\w.]*' has no attribute",
+        "The installed jax has no such name; names of Pallas move between releases: look through "
+        "dir(pl) and dir(pltpu), and jax's changelog.",
+    ),
+    (
+        r"^EOFError: EOF when reading a line",
+        "Standard input is empty here: take the value as an argument.",
+    ),
+    (
         r"Index map function .* must not capture constants",
         "An index map may close over Python numbers, not arrays: pass the table as a scalar-"
         "prefetch operand (pltpu.PrefetchScalarGridSpec); the map gets it as a Ref.",

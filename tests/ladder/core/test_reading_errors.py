@@ -4,6 +4,8 @@ import linecache
 
 import jax
 import pytest
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.ladder.advice import advice_for
 from pallas_rungs.ladder.diagnose import first_line, innermost, kernel_error
@@ -84,6 +86,32 @@ def test_whose_file():
 )
 def test_advice(kind, message, word):
     assert word in advice_for(kind, message)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        (pl, "load", "With a mask: pltpu.load"),
+        (pl, "store", "pltpu.store"),
+        (pltpu, "TPUCompilerParams", "pltpu.CompilerParams"),
+        (pltpu, "TPUMemorySpace", "pltpu.MemorySpace"),
+        (pltpu, "TPUInterpretParams", "pltpu.InterpretParams"),
+        (pltpu, "ANY", "write pl. for pltpu"),
+        (pltpu, "semaphore_wait", "write pl. for pltpu"),
+        (pltpu, "repeat", "dir(pltpu)"),
+    ],
+)
+def test_a_name_of_an_older_pallas_gets_the_one_of_today(module, name, words):
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+    assert words in advice_for("AttributeError", str(caught.value))
+
+
+def test_the_names_that_are_advised_exist():
+    for name in ("load", "store", "CompilerParams", "MemorySpace", "InterpretParams"):
+        assert hasattr(pltpu, name)
+    for name in ("ANY", "semaphore_signal", "semaphore_wait", "delay", "run_scoped"):
+        assert hasattr(pl, name)
 
 
 def test_no_advice_is_better_than_wrong_advice():
