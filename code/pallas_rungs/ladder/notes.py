@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pallas_rungs.ladder.status import Status
 from pallas_rungs.ladder.verdict import Verdict
 
 
@@ -19,6 +20,11 @@ def notes(verdict: Verdict) -> list[str]:
     pretend = details.get("pretend", {})
     if pretend.get("level", 0) >= (2 if verdict.rung.number >= 4 else 1):
         told.append(f"Chip: {pretend['how']} ({pretend['chip']}), because {pretend['why']}.")
+    if verdict.status is Status.WRONG and verdict.difference and verdict.difference.nan:
+        told.append(
+            "NaN is what memory holds here before it is written: look for a read before the first "
+            "write, past the end of an array, or before a copy has been waited for."
+        )
     if "eager" in details:
         told.append(f"{details['eager']}.".capitalize())
     return told

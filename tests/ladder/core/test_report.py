@@ -165,3 +165,11 @@ def test_the_text_says_once_that_the_kernels_own_interpret_was_set_aside():
     text = str(report)
     assert text.count("the kernel's own interpret=True was set aside") == 1
     assert "(trace, lower v5e)" in text
+
+
+def test_a_result_full_of_nan_comes_with_a_hint_and_a_wrong_number_without(ailing):
+    hint = "NaN is what memory holds here before it is written"
+    assert hint in str(ailing)
+    wrong = climb(sick.add_one, sick.X, reference=lambda x: x + 2, rungs=["interpret"])
+    assert wrong.status("interpret") == "wrong"
+    assert hint not in str(wrong)
