@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -13,6 +14,7 @@ import yaml
 from nbclient import NotebookClient
 
 from pallas_rungs.book.coverage_list import coverage_list
+from pallas_rungs.book.notebook_export import colab_address
 
 from .conftest import FIRST, ROOT, front
 
@@ -158,9 +160,17 @@ def test_a_notebook_is_valid_and_executed(built, name):
 def test_the_page_links_its_notebook(built):
     badge = built.page("book/part/first")
     assert 'href="../../notebooks/part/first.ipynb" download' in badge
-    repository = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
-    place = repository.removeprefix("https://github.com/")
-    assert f"colab.research.google.com/github/{place}/blob/notebooks/part/first.ipynb" in badge
+    assert "colab.research.google.com" not in badge  # no branch holds the notebooks yet
+
+
+def test_a_branch_with_notebooks_is_linked_on_colab():
+    options = {"repository_url": "https://github.com/someone/book/"}
+    config = SimpleNamespace(
+        html_theme_options=options, root_doc="book/index", pallas_rungs_notebook_branch="notebooks"
+    )
+    assert colab_address(SimpleNamespace(config=config), "book/part/first") == (
+        "https://colab.research.google.com/github/someone/book/blob/notebooks/part/first.ipynb"
+    )
 
 
 def test_a_notebook_holds_no_directive_or_role(built):
