@@ -118,7 +118,7 @@ def test_code_is_copied(browser, base, chapter):
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page, _ = checks.open_page(context, f"{base}/{chapter}")
-    block = page.locator("div.cell_input div.highlight").first
+    block = page.locator("div.cell_input div.highlight:visible").first
     block.hover()
     block.get_by_role("button", name="Copy").click()
     expect(block.get_by_role("button")).to_have_text("Copied")
