@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import jax
-import numpy as np
+from types import ModuleType
+from typing import Any
 
 from pallas_rungs.kernels import (
     add,
@@ -24,42 +23,44 @@ class Kernel:
     Attributes:
         name: The name of the call.
         call: The call, on the arguments of a case; it also takes ``interpret``.
-        reference: The float64 result for the same arguments.
+        reference: The float64 result for the same arguments: an array or a pytree of arrays.
         cases: Returns the inputs to try.
         chips: The chips whose compiler accepts it, on every case.
     """
 
     name: str
-    call: Callable[..., jax.Array]
-    reference: Callable[..., np.ndarray]
+    call: Callable[..., Any]
+    reference: Callable[..., Any]
     cases: Callable[[], tuple[Case, ...]]
     chips: tuple[str, ...]
 
 
+def kernel(module: ModuleType, name: str | None = None) -> Kernel:
+    """Return the kernel of a module that keeps to the names of this package.
+
+    Args:
+        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``.
+        name: Name of the call; the module's own last name by default.
+
+    Returns:
+        The kernel.
+    """
+    own = module.__name__.rpartition(".")[2]
+    return Kernel(
+        name=name or own,
+        call=getattr(module, name or own),
+        reference=getattr(module, f"{own}_reference"),
+        cases=module.cases,
+        chips=module.CHIPS,
+    )
+
+
 KERNELS = (
-    Kernel("add_whole", add.add_whole, add.add_reference, add.cases, add.CHIPS),
-    Kernel("add", add.add, add.add_reference, add.cases, add.CHIPS),
-    Kernel(
-        "add_by_offsets",
-        add_by_offsets.add_by_offsets,
-        add_by_offsets.add_by_offsets_reference,
-        add_by_offsets.cases,
-        add_by_offsets.CHIPS,
-    ),
-    Kernel(
-        "transpose",
-        transpose.transpose,
-        transpose.transpose_reference,
-        transpose.cases,
-        transpose.CHIPS,
-    ),
-    Kernel(
-        "matmul_rows_columns",
-        matmul_rows_columns.matmul_rows_columns,
-        matmul_rows_columns.matmul_rows_columns_reference,
-        matmul_rows_columns.cases,
-        matmul_rows_columns.CHIPS,
-    ),
-    Kernel("matmul", matmul.matmul, matmul.matmul_reference, matmul.cases, matmul.CHIPS),
-    Kernel("softmax", softmax.softmax, softmax.softmax_reference, softmax.cases, softmax.CHIPS),
+    kernel(add),
+    kernel(add, "add_whole"),
+    kernel(add_by_offsets),
+    kernel(matmul),
+    kernel(matmul_rows_columns),
+    kernel(softmax),
+    kernel(transpose),
 )
