@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import pallas as pl
 
-from pallas_rungs.ladder import Report, climb
+from pallas_rungs.ladder import Report
+from pallas_rungs.practice.judging import climbs
 
 Kernel = Callable[[Any, Any], None]
 
@@ -86,11 +87,10 @@ def cleared_every_time(x_ref: Any, o_ref: Any) -> None:
     o_ref[...] = jnp.sum(x, axis=0, keepdims=True)
 
 
-WRONG: tuple[Kernel, ...] = (
-    starter,
-    cleared_but_unmasked,
-    masked_by_multiplying,
-    cleared_every_time,
+WRONG: tuple[tuple[Kernel, str], ...] = (
+    (cleared_but_unmasked, "128 of 128 values differ, 128 of them NaN"),
+    (masked_by_multiplying, "zero times NaN"),
+    (cleared_every_time, r"got 8960, want 24320"),
 )
 
 
@@ -108,12 +108,9 @@ def check(kernel: Kernel) -> Report:
         AssertionError: a rung did not pass; holds the whole report.
     """
     x = np.arange(ROWS * 128, dtype=np.float32).reshape(ROWS, 128)
-    report = climb(
+    return climbs(
         lambda x: column_sums(kernel, x),
         x,
         reference=lambda x: np.sum(x, axis=0, keepdims=True),
         name=getattr(kernel, "__name__", "kernel"),
     )
-    if any(v.status not in ("passed", "unavailable") for v in report.verdicts):
-        raise AssertionError(f"not healthy yet:\n{report}")
-    return report
