@@ -56,6 +56,7 @@ class CompilerOutcome:
       analysis: `device_kind`, `devices`, `tpu_custom_calls`, and where the compiler tells them
         `memory` (bytes by name) and `cost` (`flops`, `bytes accessed`, …).
       versions: of jax, jaxlib and libtpu.
+      hlo: the optimised HLO of a compiled program, where it was asked for.
     """
 
     kind: str
@@ -67,6 +68,7 @@ class CompilerOutcome:
     cached: bool = False
     analysis: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    hlo: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -119,6 +121,7 @@ def compile_exported(
     *,
     time_limit: float = 120.0,
     cache: bool = False,
+    hlo: bool = False,
 ) -> CompilerOutcome:
     """Compile an exported program for a chip.
 
@@ -128,6 +131,7 @@ def compile_exported(
       chip: a name or alias from `chips.CHIPS`.
       time_limit: seconds for this program; the worker's start-up is not counted.
       cache: read and write the disk cache. `PALLAS_RUNGS_NO_CACHE=1` overrules it.
+      hlo: have the optimised HLO in the outcome.
 
     Returns:
       The outcome. Nothing that the program does to the compiler raises.
@@ -147,12 +151,13 @@ def compile_exported(
                 "topologies": chip.topologies,
                 "versions": versions,
                 "flags": os.environ.get(FLAGS_VARIABLE, ""),
+                "hlo": hlo,
             },
         )
         kept = _kept(key)
         if kept is not None:
             return kept
-    outcome = _compile(serialized, chip, time_limit, versions)
+    outcome = _compile(serialized, chip, time_limit, versions, hlo)
     if key and (outcome.kind in ("compiled", "refused") or "Check failed" in outcome.message):
         disk.store(key, outcome.to_json())
     return outcome
@@ -203,13 +208,13 @@ def _shared_worker() -> Worker:
 
 
 def _compile(
-    serialized: bytes, chip: Chip, time_limit: float, versions: dict[str, str]
+    serialized: bytes, chip: Chip, time_limit: float, versions: dict[str, str], hlo: bool
 ) -> CompilerOutcome:
     worker = _shared_worker()
     start = time.monotonic()
     try:
         outcome = worker.request(
-            {"topologies": list(chip.topologies)}, serialized, time_limit=time_limit
+            {"topologies": list(chip.topologies), "hlo": hlo}, serialized, time_limit=time_limit
         )
     except WorkerStartError as error:
         return CompilerOutcome(
@@ -258,6 +263,7 @@ def _answered(reply: Reply, versions: dict[str, str]) -> CompilerOutcome:
         peak_memory_bytes=header["peak_memory_bytes"],
         cpu_seconds=reply.cpu_seconds,
         analysis=header["analysis"],
+        hlo=header.get("hlo", ""),
         versions=versions,
     )
 

@@ -29,12 +29,13 @@ def compile_program(request: dict[str, Any], serialized: bytes) -> dict[str, Any
     """Compile one exported program.
 
     Args:
-      request: `topologies`, a list of [devices, name] from small to large.
+      request: `topologies`, a list of [devices, name] from small to large; `hlo`, true to have the
+        optimised HLO in the answer.
       serialized: what `jax.export.Exported.serialize` gave, for the platform `tpu`.
 
     Returns:
       JSON data: `kind` ("compiled", "refused" or "unavailable"), `error_type`, `message`, `stage`,
-      `seconds`, `peak_memory_bytes` of this process so far, `analysis`.
+      `seconds`, `peak_memory_bytes` of this process so far, `analysis`, `hlo`.
     """
     start = time.monotonic()
     answer: dict[str, Any] = {"kind": "compiled", "error_type": "", "message": "", "analysis": {}}
@@ -57,6 +58,7 @@ def compile_program(request: dict[str, Any], serialized: bytes) -> dict[str, Any
         seconds = time.monotonic() - start
     else:
         answer["analysis"] = _analysis(compiled, devices)
+        answer["hlo"] = compiled.as_text() if request.get("hlo") else ""
     answer["stage"] = stage
     answer["seconds"] = seconds
     answer["peak_memory_bytes"] = _peak_memory()

@@ -1,0 +1,1 @@
+"""Reading what the compilers write: modules and listings as data."""
