@@ -1,5 +1,6 @@
 """Figures drawn from data, light and dark; a cell whose last expression is one shows it."""
 
+from pallas_rungs.figures.bars import bars
 from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
@@ -12,6 +13,7 @@ __all__ = [
     "SVG",
     "Figure",
     "Table",
+    "bars",
     "block_ownership",
     "clamped_blocks",
     "grid_walk",
