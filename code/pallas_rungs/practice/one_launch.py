@@ -14,26 +14,28 @@ from pallas_rungs.practice.judging import Hint, agree, has_nan, run
 
 Call = Callable[[Any, Any], Any]
 
-M, N, BLOCK_ROWS = 48, 256, 8
+M = 48
+N = 256
+BLOCK_ROWS = 8
 
 
-def _rows() -> pl.BlockSpec:
+def rows() -> pl.BlockSpec:
     return pl.BlockSpec((BLOCK_ROWS, N), lambda i: (i, 0))
 
 
-def _by_rows(kernel: Callable[..., None], *args: Any) -> Any:
+def by_rows(kernel: Callable[..., None], *args: Any) -> Any:
     """Call a kernel on blocks of eight rows of x and, where it is given, all of the (1, N) bias."""
-    specs = [_rows(), pl.BlockSpec((1, N), lambda i: (0, 0))]
+    specs = [rows(), pl.BlockSpec((1, N), lambda i: (0, 0))]
     return pl.pallas_call(
         kernel,
         grid=(M // BLOCK_ROWS,),
         in_specs=specs[: len(args)],
-        out_specs=_rows(),
+        out_specs=rows(),
         out_shape=jax.ShapeDtypeStruct((M, N), jnp.float32),
     )(*args)
 
 
-def _softmax_kernel(x_ref: Any, o_ref: Any) -> None:
+def softmax_rows_kernel(x_ref: Any, o_ref: Any) -> None:
     x = x_ref[...]
     e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
     o_ref[...] = e / jnp.sum(e, axis=1, keepdims=True)
@@ -41,7 +43,7 @@ def _softmax_kernel(x_ref: Any, o_ref: Any) -> None:
 
 def starter(x: jax.Array, bias: jax.Array) -> Any:
     """Right, and three launches: XLA scales before the kernel and adds the bias after it."""
-    return _by_rows(_softmax_kernel, x * 0.5) + bias
+    return by_rows(softmax_rows_kernel, x * 0.5) + bias
 
 
 def solution(x: jax.Array, bias: jax.Array) -> Any:
@@ -52,7 +54,7 @@ def solution(x: jax.Array, bias: jax.Array) -> Any:
         e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
         o_ref[...] = e / jnp.sum(e, axis=1, keepdims=True) + bias_ref[...]
 
-    return _by_rows(kernel, x, bias)
+    return by_rows(kernel, x, bias)
 
 
 def bias_left_outside(x: jax.Array, bias: jax.Array) -> Any:
@@ -63,7 +65,7 @@ def bias_left_outside(x: jax.Array, bias: jax.Array) -> Any:
         e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
         o_ref[...] = e / jnp.sum(e, axis=1, keepdims=True)
 
-    return _by_rows(kernel, x) + bias
+    return by_rows(kernel, x) + bias
 
 
 def bias_inside_the_exponent(x: jax.Array, bias: jax.Array) -> Any:
@@ -74,7 +76,7 @@ def bias_inside_the_exponent(x: jax.Array, bias: jax.Array) -> Any:
         e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
         o_ref[...] = e / jnp.sum(e, axis=1, keepdims=True)
 
-    return _by_rows(kernel, x, bias)
+    return by_rows(kernel, x, bias)
 
 
 def no_maximum_subtracted(x: jax.Array, bias: jax.Array) -> Any:
@@ -84,7 +86,7 @@ def no_maximum_subtracted(x: jax.Array, bias: jax.Array) -> Any:
         e = jnp.exp(x_ref[...] * 0.5)
         o_ref[...] = e / jnp.sum(e, axis=1, keepdims=True) + bias_ref[...]
 
-    return _by_rows(kernel, x, bias)
+    return by_rows(kernel, x, bias)
 
 
 WRONG: tuple[tuple[Call, str], ...] = (
