@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from pallas_rungs.figures.svg import SVG, Element, Figure, el, swatch, text
+from pallas_rungs.figures.svg import SVG, Element, Figure, el, swatch, text, text_width
 from pallas_rungs.figures.theme import HIGHLIGHTS, colour
 
 _ROW = 50.0
 _BAR = 18.0
 _LABEL = 13.0
-_VALUE_ROOM = 64.0
+_VALUE = 12.0
 
 
 def bars(
@@ -31,7 +31,7 @@ def bars(
         unit: What stands behind each total, for instance ``"×"``.
         title: Name of the drawing, one short phrase.
         alt: What the figure shows, for readers who cannot see it.
-        mark: Where to draw a line across all bars, if anywhere.
+        mark: Where to draw a line across every bar, if anywhere.
 
     Raises:
         ValueError: There are no rows, too many parts, a row has another number of parts, or a
@@ -65,8 +65,10 @@ def _panel(
     width: float,
     show: str,
 ) -> SVG:
+    totals = {name: f"{_short(sum(lengths))} {unit}" for name, lengths in rows.items()}
+    room = 12 + max(text_width(total, _VALUE, mono=True) for total in totals.values())
     longest = max([sum(lengths) for lengths in rows.values()] + [mark or 0.0]) or 1.0
-    scale = (width - _VALUE_ROOM) / longest
+    scale = (width - room) / longest
     body: list[Element] = []
     for place, (name, lengths) in enumerate(rows.items()):
         top = place * _ROW
@@ -78,15 +80,15 @@ def _panel(
                    fill=colour(f"fill-{number}"), stroke=colour(str(number)))
             )  # fmt: skip
             x += length * scale
-        total = f"{_short(sum(lengths))} {unit}"
         body.append(
-            text(x + 8, top + 22 + _BAR - 5, total, size=12, fill=colour("muted"), mono=True)
-        )
-    if mark is not None:
-        body.append(
-            el("line", x1=mark * scale, x2=mark * scale, y1=18, y2=len(rows) * _ROW - 6,
-               stroke=colour("text"), stroke_width=1.5, stroke_dasharray="4 3")
+            text(x + 8, top + 22 + _BAR - 5, totals[name], size=_VALUE, fill=colour("muted"),
+                 mono=True)
         )  # fmt: skip
+        if mark is not None:
+            body.append(
+                el("line", x1=mark * scale, x2=mark * scale, y1=top + 19, y2=top + 25 + _BAR,
+                   stroke=colour("text"), stroke_width=2)
+            )  # fmt: skip
     told = (
         f"{name}: "
         + ", ".join(f"{_short(n)} {part}" for part, n in zip(parts, lengths, strict=True))

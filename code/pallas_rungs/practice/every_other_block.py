@@ -22,6 +22,7 @@ PROGRAMS = ROWS // BLOCK_ROWS // 2
 
 
 def double(x_ref: Any, o_ref: Any) -> None:
+    """Write twice the block."""
     o_ref[...] = 2 * x_ref[...]
 
 

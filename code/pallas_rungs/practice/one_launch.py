@@ -20,6 +20,7 @@ BLOCK_ROWS = 8
 
 
 def rows() -> pl.BlockSpec:
+    """Return the spec of eight whole rows."""
     return pl.BlockSpec((BLOCK_ROWS, N), lambda i: (i, 0))
 
 
@@ -36,6 +37,7 @@ def by_rows(kernel: Callable[..., None], *args: Any) -> Any:
 
 
 def softmax_rows_kernel(x_ref: Any, o_ref: Any) -> None:
+    """Write the softmax of eight rows."""
     x = x_ref[...]
     e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
     o_ref[...] = e / jnp.sum(e, axis=1, keepdims=True)

@@ -32,10 +32,21 @@ def test_totals_names_and_parts_are_told():
 
 def test_the_mark_stands_at_its_number():
     root = parsed(drawn(mark=1.0).panels[0])
-    (line,) = root.iter("line")
+    lines = list(root.iter("line"))
+    assert len(lines) == len(ROWS)
     first = next(root.iter("rect"))
-    assert float(line.get("x1")) == pytest.approx(float(first.get("width")), abs=0.2)
-    assert line.get("x1") == line.get("x2")
+    for line in lines:
+        assert float(line.get("x1")) == pytest.approx(float(first.get("width")), abs=0.2)
+        assert line.get("x1") == line.get("x2")
+
+
+@pytest.mark.parametrize("panel", [0, 1])
+def test_totals_have_room_beside_the_longest_bar(panel):
+    long = bars({"a": (9.0, 1.0)}, parts=("x", "y"), unit="× the floor", title="t", alt="a")
+    root = parsed(long.panels[panel])
+    label = next(e for e in root.iter("text") if "floor" in "".join(e.itertext()))
+    end = float(label.get("x")) + len("10 × the floor") * 12 * 0.6
+    assert end <= float(root.get("width"))
 
 
 @pytest.mark.parametrize(
