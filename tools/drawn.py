@@ -104,10 +104,15 @@ def listed_in(root: Path, package: str, name: str) -> set[str]:
 def modules_in(root: Path, tree: ast.Module) -> set[str]:
     """Collects the modules of ours that a test file imports, as `kernels/add.py`.
 
-    A test that imports a package's list of modules, such as `MUSEUM`, goes through all of them.
+    A test that imports a package's list of modules, such as `MUSEUM`, goes through all of them; so
+    does one that walks the files of a package by its `__path__`.
     """
     dotted: set[str] = set()
     for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "__path__":
+            package = ast.unparse(node.value)
+            folder = root / "code" / package.replace(".", "/")
+            dotted |= {f"{package}.{path.stem}" for path in folder.glob("*.py")}
         if isinstance(node, ast.Import):
             dotted |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -260,6 +260,15 @@ def test_test_that_goes_through_a_list_reaches_its_modules(tmp_path: Path) -> No
     }
 
 
+def test_test_that_walks_a_package_reaches_its_modules(tmp_path: Path) -> None:
+    exercise = "def solution(): ...\ndef forgotten(): ..."
+    test = "import pallas_rungs.practice\ndef test(): walk(pallas_rungs.practice.__path__)\n"
+    plant(tmp_path, {f"{P}/practice/{name}.py": exercise for name in "ab"})
+    plant(tmp_path, {"book/a.md": ":source: practice/b.py:solution, forgotten\n"})
+    plant(tmp_path, {"tests/test_a.py": test + "def test_it(exercise): exercise.solution()\n"})
+    assert {str(symbol) for symbol in drawn.untested(tmp_path)} == {"practice/b.py:forgotten"}
+
+
 def test_import_lines_are_no_symbol(tmp_path: Path) -> None:
     plant(tmp_path, {"book/a.md": ":source: kernels/a.py:imports, f\n"})
     assert [str(s) for s in drawn.drawn_by_chapters(tmp_path)] == ["kernels/a.py:f"]
