@@ -1,0 +1,269 @@
+"""Plants small faults in the kernels, one at a time, and asks their tests to notice.
+
+Usage: mutate.py [MODULE...] [--output FILE]
+
+A mutant is one kernel module with one fault: a comparison moved by one, a statement dropped, the
+two indices of an index map swapped, a `where` that no longer selects. Each is tried in a process of
+its own on the tests that import the module; the first test that fails kills it. Cases and texts of
+errors are not mutated: the ones are test data, the others are matched by tests as a whole.
+
+The mutants that no test kills are printed; those listed in tests/unit/kernels/survivors.toml, with
+the reason, are counted apart. Exit status: 0 when at least nine in ten of the others are killed.
+"""
+
+import argparse
+import ast
+import contextlib
+import copy
+import importlib.abc
+import importlib.util
+import io
+import json
+import os
+import signal
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNELS = ROOT / "code/pallas_rungs/kernels"
+TESTS = ROOT / "tests/unit/kernels"
+SURVIVORS = TESTS / "survivors.toml"
+WANTED = 0.9
+SECONDS = 180
+
+NOT_KERNELS = {"__init__", "case", "catalogue"}
+SKIPPED_FUNCTIONS = {"cases"}
+# What only tells the compiler how to schedule: no interpreter can see a change of it.
+SKIPPED_KEYWORDS = {"compiler_params", "name", "cost_estimate"}
+
+COMPARED = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+}  # fmt: skip
+CALCULATED = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Add, ast.Mod: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault in one module.
+
+    Attributes:
+        module: The module's last name.
+        line: Where the fault is.
+        fault: What was changed, as `before → after`.
+        source: The module with the fault.
+    """
+
+    module: str
+    line: int
+    fault: str
+    source: str
+
+    @property
+    def key(self) -> str:
+        """A name that outlives a change of line numbers."""
+        return f"{self.module}: {self.fault}"
+
+
+def faults(node: ast.AST) -> Iterator[ast.AST | None]:
+    """Yields replacements of one node; None drops a statement."""
+    match node:
+        case ast.Compare(ops=[operator]) if type(operator) in COMPARED:
+            yield ast.Compare(node.left, [COMPARED[type(operator)]()], node.comparators)
+        case ast.BinOp(op=operator) if type(operator) in CALCULATED:
+            yield ast.BinOp(node.left, CALCULATED[type(operator)](), node.right)
+        case ast.AugAssign():
+            yield ast.Assign([node.target], node.value, lineno=node.lineno)
+            yield None
+        case ast.Constant(value=bool(value)):
+            yield ast.Constant(not value)
+        case ast.Constant(value=int(value)):
+            yield ast.Constant(value + 1)
+        case ast.If():
+            yield ast.If(ast.Constant(False), node.body, node.orelse)
+        case ast.UnaryOp(op=ast.USub() | ast.Not()):
+            yield node.operand
+        case ast.Call(func=ast.Attribute(attr="where"), args=[_, chosen, _]):
+            yield chosen
+        case ast.Call(func=ast.Attribute(attr="cdiv"), args=[whole, part]):
+            yield ast.BinOp(whole, ast.FloorDiv(), part)
+        case ast.Call(func=ast.Attribute(value=value, attr="astype")):
+            yield value
+        case ast.Lambda(body=ast.Tuple(elts=[first, second])):
+            swapped = ast.Tuple([second, first], ast.Load())
+            yield ast.Lambda(node.args, swapped)
+        case ast.Assign(targets=[ast.Subscript()]):
+            yield None
+        case ast.Expr(value=ast.Call()):
+            yield None
+
+
+def mutants(module: str) -> Iterator[Mutant]:
+    """Yields every mutant of a kernel module."""
+    tree = ast.parse((KERNELS / f"{module}.py").read_text("utf-8"))
+    for path in _places(tree, ()):
+        before = _at(tree, path)
+        for after in faults(before):
+            changed = copy.deepcopy(tree)
+            new = ast.Pass() if after is None else after
+            _put(changed, path, ast.copy_location(new, before))
+            fault = f"{_short(before)} → {_short(new)}"
+            source = ast.unparse(ast.fix_missing_locations(changed))
+            yield Mutant(module, before.lineno, fault, source)
+
+
+def _places(node: ast.AST, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Yields the path of every node that may be changed."""
+    for field, value in ast.iter_fields(node):
+        for place, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not isinstance(child, ast.AST) or _skipped(child, field):
+                continue
+            here = (*path, (field, place))
+            if isinstance(child, ast.stmt | ast.expr):
+                yield here
+            yield from _places(child, here)
+
+
+def _skipped(node: ast.AST, field: str) -> bool:
+    match node:
+        case ast.FunctionDef(name=name):
+            return name in SKIPPED_FUNCTIONS
+        case ast.Raise() | ast.JoinedStr() | ast.Import() | ast.ImportFrom():
+            return True
+        case ast.keyword(arg=name):
+            return name in SKIPPED_KEYWORDS
+        case ast.Expr(value=ast.Constant()):
+            return True
+        case _:
+            return field in ("annotation", "returns", "decorator_list")
+
+
+def _at(tree: ast.AST, path: tuple[Any, ...]) -> Any:
+    node: Any = tree
+    for field, place in path:
+        node = getattr(node, field) if place is None else getattr(node, field)[place]
+    return node
+
+
+def _put(tree: ast.AST, path: tuple[Any, ...], new: ast.AST) -> None:
+    *above, (field, place) = path
+    parent = _at(tree, tuple(above))
+    if place is None:
+        setattr(parent, field, new)
+    else:
+        getattr(parent, field)[place] = new
+
+
+def _short(node: ast.AST) -> str:
+    """The first line of a node's source."""
+    text = ast.unparse(node).split("\n")
+    return text[0] + (" …" if len(text) > 1 else "")
+
+
+class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads the mutant where its module is imported."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.name = f"pallas_rungs.kernels.{mutant.module}"
+        self.mutant = mutant
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != self.name:
+            return None
+        return importlib.util.spec_from_loader(name, self)
+
+    def exec_module(self, module: Any) -> None:
+        exec(compile(self.mutant.source, f"{self.mutant.module} (mutant)", "exec"), module.__dict__)
+
+
+def tests_of(module: str) -> list[str]:
+    """Returns the test files that import a kernel module."""
+    return [
+        str(path)
+        for path in sorted(TESTS.glob("test_*.py"))
+        if path.name not in ("test_every_rung.py", "test_cases.py")
+        and f"pallas_rungs.kernels.{module} import" in path.read_text("utf-8")
+    ]
+
+
+def killed(mutant: Mutant, tests: list[str]) -> bool:
+    """Tries a mutant in a forked process; a test that fails or takes too long kills it."""
+    child = os.fork()
+    if child == 0:
+        os._exit(_run(mutant, tests))
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status != 0
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
+
+
+def _run(mutant: Mutant, tests: list[str]) -> int:
+    import pytest
+
+    sys.meta_path.insert(0, _Planted(mutant))
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]))
+
+
+def _import_what_is_slow() -> None:
+    """Imports jax and hypothesis once; backends start in the children only."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    import hypothesis  # noqa: F401
+    import jax.experimental.pallas.tpu
+    import jax.numpy  # noqa: F401
+    import pytest  # noqa: F401
+
+
+def main() -> int:
+    """Tries the mutants of the modules named, or of all."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("modules", nargs="*", metavar="MODULE")
+    parser.add_argument("--output", type=Path, help="write counts and survivors as JSON")
+    options = parser.parse_args()
+    known = tomllib.loads(SURVIVORS.read_text("utf-8")) if SURVIVORS.exists() else {}
+    os.chdir(ROOT)
+    _import_what_is_slow()
+
+    every = sorted(path.stem for path in KERNELS.glob("*.py") if path.stem not in NOT_KERNELS)
+    told: dict[str, Any] = {}
+    for module in options.modules or every:
+        tests = tests_of(module)
+        if not tests:
+            print(f"{module}: no test imports it", file=sys.stderr)
+            return 1
+        all_of_them = list(mutants(module))
+        alive = [mutant for mutant in all_of_them if not killed(mutant, tests)]
+        excused = [mutant for mutant in alive if mutant.key in known]
+        told[module] = {
+            "mutants": len(all_of_them),
+            "killed": len(all_of_them) - len(alive),
+            "survivors": {m.key: known.get(m.key, "") for m in alive},
+        }
+        print(f"{module}: {len(all_of_them) - len(alive)} of {len(all_of_them)} killed", flush=True)
+        for mutant in alive:
+            reason = known.get(mutant.key)
+            print(f"  line {mutant.line}: {mutant.fault}" + (f" ({reason})" if reason else ""))
+        told[module]["excused"] = len(excused)
+    total = sum(module["mutants"] - module["excused"] for module in told.values())
+    dead = sum(module["killed"] for module in told.values())
+    print(f"{dead} of {total} mutants killed, {100 * dead / max(total, 1):.1f} %")
+    if options.output:
+        options.output.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    return 0 if dead >= WANTED * total else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
