@@ -10,6 +10,7 @@ from pallas_rungs.kernels import (
     add_by_offsets,
     matmul,
     matmul_rows_columns,
+    rms_norm,
     softmax,
     transpose,
 )
@@ -61,6 +62,7 @@ KERNELS = (
     kernel(add_by_offsets),
     kernel(matmul),
     kernel(matmul_rows_columns),
+    kernel(rms_norm),
     kernel(softmax),
     kernel(transpose),
 )
