@@ -39,7 +39,8 @@ def significant_bits(dtype: Any) -> int:
     Args:
         dtype: A floating-point dtype.
     """
-    return int(jnp.finfo(dtype).nmant) + 1
+    finfo: Any = jnp.finfo
+    return int(finfo(dtype).nmant) + 1
 
 
 def unit_roundoff(dtype: Any) -> float:
@@ -56,7 +57,8 @@ def unit_roundoff(dtype: Any) -> float:
 
 def smallest_normal(dtype: Any) -> float:
     """Return the smallest positive number of a dtype that has all its significant bits."""
-    return float(jnp.finfo(dtype).smallest_normal)
+    finfo: Any = jnp.finfo
+    return float(finfo(dtype).smallest_normal)
 
 
 def gamma(n: Any, dtype: Any = jnp.float32) -> Any:
