@@ -6,6 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from pallas_rungs.bounds import unit_roundoff
+
 Tolerance = Callable[[Any, Any], Any]
 Product = Callable[[Any, Any], Any]
 
@@ -20,8 +22,7 @@ def solution(x: Any, y: Any) -> Any:
     K = x.shape[1]
     x64, y64 = np.asarray(x, np.float64), np.asarray(y, np.float64)
     summed = K * 2.0**-24 / (1 - K * 2.0**-24) * (np.abs(x64) @ np.abs(y64))
-    u = float(jnp.finfo(x.dtype).eps) / 2
-    return summed + u * (np.abs(x64 @ y64) + summed)
+    return summed + unit_roundoff(x.dtype) * (np.abs(x64 @ y64) + summed)
 
 
 def relative_to_the_result(x: Any, y: Any) -> Any:
@@ -32,8 +33,8 @@ def relative_to_the_result(x: Any, y: Any) -> Any:
 def forgets_k(x: Any, y: Any) -> Any:
     """Wrong: one rounding for the sum, however long it is."""
     x64, y64 = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    u = float(jnp.finfo(x.dtype).eps) / 2
-    return 2.0**-24 * (np.abs(x64) @ np.abs(y64)) + u * np.abs(x64 @ y64)
+    terms, result = np.abs(x64) @ np.abs(y64), np.abs(x64 @ y64)
+    return 2.0**-24 * terms + unit_roundoff(x.dtype) * result
 
 
 def forgets_the_store(x: Any, y: Any) -> Any:
@@ -143,10 +144,10 @@ def _inputs() -> Iterator[tuple[Any, Any, str, str, _Faulty]]:
     """
     M, K, N = 16, 512, 16
     forgot_k = "each addition may round the wrong way, and there are K of them."
-    x = np.full((1, K), 2.0**-24, np.float32)
-    x[0, 0] = 1.0
+    half_spacings = np.full((1, K), 2.0**-24, np.float32)
+    half_spacings[0, 0] = 1.0
     many = "for 1 and many numbers of half its spacing"
-    yield x, np.ones((K, 1), np.float32), many, forgot_k, ()
+    yield half_spacings, np.ones((K, 1), np.float32), many, forgot_k, ()
     for seed in range(3):
         rng = np.random.default_rng(seed)
         x, y = rng.standard_normal((M, K)), rng.standard_normal((K, N))
