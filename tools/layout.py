@@ -25,7 +25,7 @@ LAYERS = (
     ("ladder", "walk", "exhibits", "figures"),
     ("compilers", "ir", "performance"),
     ("bugs",),
-    ("kernels", "claims"),
+    ("kernels", "claims", "bounds"),
 )
 SIDEWAYS: dict[tuple[str, str], str] = {}
 # Arrows that point down in the list and are still not allowed.

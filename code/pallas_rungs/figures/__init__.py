@@ -3,6 +3,7 @@
 from pallas_rungs.figures.bars import bars
 from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
+from pallas_rungs.figures.curves import Curve, curves
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.lifetimes import block_lifetimes, times_moved
@@ -12,12 +13,14 @@ from pallas_rungs.figures.walk import grid_walk
 
 __all__ = [
     "SVG",
+    "Curve",
     "Figure",
     "Table",
     "bars",
     "block_lifetimes",
     "block_ownership",
     "clamped_blocks",
+    "curves",
     "grid_walk",
     "ladder_matrix",
     "ladder_picture",

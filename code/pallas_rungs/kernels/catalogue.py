@@ -13,6 +13,7 @@ from pallas_rungs.kernels import (
     matmul,
     matmul_gelu,
     matmul_rows_columns,
+    rms_norm,
     softmax,
     transpose,
 )
@@ -67,6 +68,7 @@ KERNELS = (
     kernel(matmul),
     kernel(matmul_gelu),
     kernel(matmul_rows_columns),
+    kernel(rms_norm),
     kernel(softmax),
     kernel(transpose),
 )
