@@ -8,12 +8,16 @@ from typing import Any
 from pallas_rungs.kernels import (
     add,
     add_by_offsets,
+    all_gather_ring,
     matmul,
     matmul_rows_columns,
+    reduce_scatter_ring,
+    right_permute,
     softmax,
     transpose,
 )
 from pallas_rungs.kernels.case import Case
+from pallas_rungs.kernels.ring import over_the_ring
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Kernel:
         reference: The float64 result for the same arguments: an array or a pytree of arrays.
         cases: Returns the inputs to try.
         chips: The chips whose compiler accepts it, on every case.
+        devices: How many devices it runs on. Above 1, ``call`` takes what all of them hold, and
+            runs only where jax has that many.
     """
 
     name: str
@@ -33,25 +39,30 @@ class Kernel:
     reference: Callable[..., Any]
     cases: Callable[[], tuple[Case, ...]]
     chips: tuple[str, ...]
+    devices: int = 1
 
 
 def kernel(module: ModuleType, name: str | None = None) -> Kernel:
     """Return the kernel of a module that keeps to the names of this package.
 
     Args:
-        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``.
+        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``; where the kernel
+            runs on a ring of devices, also ``DEVICES``.
         name: Name of the call; the module's own last name by default.
 
     Returns:
         The kernel.
     """
     own = module.__name__.rpartition(".")[2]
+    call = getattr(module, name or own)
+    devices: int = getattr(module, "DEVICES", 1)
     return Kernel(
         name=name or own,
-        call=getattr(module, name or own),
+        call=call if devices == 1 else over_the_ring(call, devices),
         reference=getattr(module, f"{own}_reference"),
         cases=module.cases,
         chips=module.CHIPS,
+        devices=devices,
     )
 
 
@@ -59,8 +70,11 @@ KERNELS = (
     kernel(add),
     kernel(add, "add_whole"),
     kernel(add_by_offsets),
+    kernel(all_gather_ring),
     kernel(matmul),
     kernel(matmul_rows_columns),
+    kernel(reduce_scatter_ring),
+    kernel(right_permute),
     kernel(softmax),
     kernel(transpose),
 )

@@ -1,5 +1,6 @@
 """What the kernels on a ring of devices share: who is next, and the handshake before the first copy."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -86,7 +87,7 @@ def ring_size(axis_name: str) -> int:
         ) from None
 
 
-def over_the_ring(call: Any, devices: int) -> Any:
+def over_the_ring(call: Callable[..., jax.Array], devices: int) -> Callable[..., jax.Array]:
     """Return a function of one global array that runs a per-device call on a ring.
 
     Args:
@@ -102,12 +103,12 @@ def over_the_ring(call: Any, devices: int) -> Any:
         mesh = jax.make_mesh((devices,), (AXIS,), axis_types=(jax.sharding.AxisType.Auto,))
         split = jax.sharding.PartitionSpec(AXIS)
 
-        def on_one(x: jax.Array) -> Any:
+        def on_one(x: jax.Array) -> jax.Array:
             return call(x, AXIS, interpret=interpret)
 
         over = jax.shard_map(on_one, mesh=mesh, in_specs=split, out_specs=split, check_vma=False)
         stacked: jax.Array = over(jnp.asarray(x))
         return stacked
 
-    on_all.__name__ = getattr(call, "__name__", "on_all")
+    on_all.__name__, on_all.__module__ = call.__name__, call.__module__
     return on_all
