@@ -5,6 +5,7 @@ from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
+from pallas_rungs.figures.ring import ring_steps
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.walk import grid_walk
@@ -19,5 +20,6 @@ __all__ = [
     "grid_walk",
     "ladder_matrix",
     "ladder_picture",
+    "ring_steps",
     "table",
 ]
