@@ -42,7 +42,8 @@ def ring_steps(came: Any, *, alt: str, device: str = "device") -> Figure:
     return Figure(
         alt=alt,
         panels=tuple(
-            _drawn(table, device, width, show) for width, show in ((640.0, "wide"), (324.0, "narrow"))
+            _drawn(table, device, width, show)
+            for width, show in ((640.0, "wide"), (324.0, "narrow"))
         ),
     )
 
@@ -142,5 +143,3 @@ def _arrow(
     wings = f"M{number(end - 4)} {number(tip - 5)}L{number(end)} {number(tip)}L{number(end + 4)} "
     return el("path", d=f"{path}{wings}{number(tip - 5)}", fill="none", stroke=colour("muted"),
               stroke_width=1.3)  # fmt: skip
-
-

@@ -1,4 +1,4 @@
-"""What the kernels on a ring of devices share: who is next, and the handshake before the first copy."""
+"""What kernels on a ring of devices share: who is next, and the handshake before the first copy."""
 
 from collections.abc import Callable
 from typing import Any

@@ -123,7 +123,10 @@ WRONG: tuple[tuple[Kernel, str], ...] = (
     (without_modulo, "must be one of the mesh's"),
     (remainder_of_a_negative, "must be one of the mesh's"),
     (waits_for_sending_twice, "Hint: .*wait_send.* once, and wait_recv once"),
-    (without_barrier, "collective_id has to be unspecified or None when not using a custom barrier"),
+    (
+        without_barrier,
+        "collective_id has to be unspecified or None when not using a custom barrier",
+    ),
     (to_the_right, "Hint: .* went to the right"),
 )
 
