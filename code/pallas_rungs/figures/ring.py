@@ -58,7 +58,7 @@ def _describe(table: np.ndarray[Any, Any]) -> str:
 
 
 def _drawn(table: np.ndarray[Any, Any], device: str, width: float, show: str) -> SVG:
-    steps, devices = table.shape
+    steps, devices = int(table.shape[0]), int(table.shape[1])
     gutter = 52.0 if show == "wide" else 18.0
     column = (width - gutter) / devices
     slot = min(_SLOT, (column - 8) / devices)
