@@ -11,6 +11,11 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT)]
 
 import programs  # noqa: E402
 
+# Kernels for several devices run on as many CPU devices, whose number is fixed when jax starts.
+# Each of them may block one thread of XLA's pool while it waits for another.
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
+os.environ.setdefault("NPROC", "16")
+
 
 def in_ci() -> bool:
     return os.environ.get("CI", "").lower() == "true"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import faulthandler
+import math
+import re
 import resource
 import sys
 import time
@@ -83,7 +85,8 @@ def _lower(exported: Any, devices: list[Any]) -> Any:
         whole: Any = jax.sharding.SingleDeviceSharding(devices[0])
         shardings: Any = [whole] * len(exported.in_avals)
     else:
-        mesh = jax.sharding.Mesh(np.asarray(devices), ("devices",))
+        names, sizes = _mesh_axes(exported)
+        mesh = jax.sharding.Mesh(np.asarray(devices).reshape(sizes), names)
         whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         shardings = [given or whole for given in exported.in_shardings_jax(mesh)]
     leaves = [
@@ -94,6 +97,23 @@ def _lower(exported: Any, devices: list[Any]) -> Any:
     # A program without arguments learns its devices from where its results go.
     outputs = {} if shardings else {"out_shardings": whole}
     return jax.jit(exported.call, **outputs).trace(*args, **kwargs).lower()
+
+
+_MESH = re.compile(r"sdy\.mesh @\S+ = <\[([^\]]*)\]")
+_MESH_AXIS = re.compile(r'"([^"]+)"=(\d+)')
+
+
+def _mesh_axes(exported: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return names and sizes of the axes of the program's mesh, of one axis where it tells none.
+
+    A program that was sharded over a mesh of two axes is not accepted on a mesh of one.
+    """
+    for mesh in _MESH.findall(exported.mlir_module()):
+        axes = _MESH_AXIS.findall(mesh)
+        sizes = tuple(int(size) for _, size in axes)
+        if axes and math.prod(sizes) == exported.nr_devices:
+            return tuple(name for name, _ in axes), sizes
+    return ("devices",), (exported.nr_devices,)
 
 
 def _analysis(compiled: Any, devices: list[Any]) -> dict[str, Any]:

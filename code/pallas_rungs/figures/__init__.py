@@ -7,6 +7,7 @@ from pallas_rungs.figures.curves import Curve, curves
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.lifetimes import block_lifetimes, times_moved
+from pallas_rungs.figures.ring import ring_steps
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.walk import grid_walk
@@ -24,6 +25,7 @@ __all__ = [
     "grid_walk",
     "ladder_matrix",
     "ladder_picture",
+    "ring_steps",
     "table",
     "times_moved",
 ]

@@ -10,16 +10,20 @@ from pallas_rungs.kernels import (
     add_by_offsets,
     axpy,
     layer_norm,
+    all_gather_ring,
     matmul,
     matmul_gelu,
     matmul_rows_columns,
     rms_norm,
     silu,
+    reduce_scatter_ring,
+    right_permute,
     softmax,
     softmax_with_gradient,
     transpose,
 )
 from pallas_rungs.kernels.case import Case
+from pallas_rungs.kernels.ring import over_the_ring
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class Kernel:
         reference: The float64 result for the same arguments: an array or a pytree of arrays.
         cases: Returns the inputs to try.
         chips: The chips whose compiler accepts it, on every case.
+        devices: How many devices it runs on. Above 1, ``call`` takes what all of them hold, and
+            runs only where jax has that many.
     """
 
     name: str
@@ -39,6 +45,7 @@ class Kernel:
     reference: Callable[..., Any]
     cases: Callable[[], tuple[Case, ...]]
     chips: tuple[str, ...]
+    devices: int = 1
 
 
 def kernel(module: ModuleType, name: str | None = None) -> Kernel:
@@ -48,6 +55,8 @@ def kernel(module: ModuleType, name: str | None = None) -> Kernel:
         module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``. A call that
             computes something else than the module's own, such as its gradient, has a
             ``<name>_reference`` and ``<name>_cases``.
+        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``; where the kernel
+            runs on a ring of devices, also ``DEVICES``.
         name: Name of the call; the module's own last name by default.
 
     Returns:
@@ -60,7 +69,15 @@ def kernel(module: ModuleType, name: str | None = None) -> Kernel:
         call=getattr(module, name),
         reference=getattr(module, f"{name}_reference", None) or getattr(module, f"{own}_reference"),
         cases=getattr(module, f"{name}_cases", module.cases),
+    call = getattr(module, name or own)
+    devices: int = getattr(module, "DEVICES", 1)
+    return Kernel(
+        name=name or own,
+        call=call if devices == 1 else over_the_ring(call, devices),
+        reference=getattr(module, f"{own}_reference"),
+        cases=module.cases,
         chips=module.CHIPS,
+        devices=devices,
     )
 
 
@@ -70,12 +87,15 @@ KERNELS = (
     kernel(add_by_offsets),
     kernel(axpy),
     kernel(layer_norm),
+    kernel(all_gather_ring),
     kernel(matmul),
     kernel(matmul_gelu),
     kernel(matmul_rows_columns),
     kernel(rms_norm),
     kernel(silu),
     kernel(silu, "silu_grad"),
+    kernel(reduce_scatter_ring),
+    kernel(right_permute),
     kernel(softmax),
     kernel(softmax_with_gradient),
     kernel(softmax_with_gradient, "softmax_grad"),

@@ -286,6 +286,11 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "This libtpu is too old for that chip: install the version that this jax names.",
     ),
     (
+        r"nobody is left to signal",
+        "Every wait needs its signal: start each copy that is waited for, wait for it once on each "
+        "of its semaphores, and give each credit that is waited for.",
+    ),
+    (
         r"JVP|jvp|[Dd]ifferentiat|linearize|transpose rule|safe_zip\(\) argument",
         "A kernel has no derivative of its own: give it one with jax.custom_vjp.",
     ),

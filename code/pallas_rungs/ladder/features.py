@@ -57,6 +57,9 @@ class Features:
       reshaped_refs: some ref is reshaped or bitcast before it is read or written.
       dynamic_copies: some asynchronous copy has a size known only at run time.
       barrier_semaphore: some kernel takes the barrier semaphore.
+      remote_copies: some asynchronous copy goes to another device.
+      remote_signals: some semaphore of another device is signalled.
+      semaphore_views: some copy to another device has one of an array of semaphores.
       gpu: some kernel carries GPU compiler parameters.
       core_axes: names of the axes of the core meshes that kernels run on.
       exponentials: some computation takes an exponential.
@@ -74,6 +77,9 @@ class Features:
     reshaped_refs: bool = False
     dynamic_copies: bool = False
     barrier_semaphore: bool = False
+    remote_copies: bool = False
+    remote_signals: bool = False
+    semaphore_views: bool = False
     gpu: bool = False
     core_axes: frozenset[str] = frozenset()
     exponentials: bool = False
@@ -100,6 +106,9 @@ class Features:
                 eqn.primitive.name == "dma_start" and _has_dynamic_size(eqn) for eqn in every
             ),
             barrier_semaphore="get_barrier_semaphore" in primitives,
+            remote_copies=any(_goes_to_a_device(eqn, "dma_start") for eqn in every),
+            remote_signals=any(_goes_to_a_device(eqn, "semaphore_signal") for eqn in every),
+            semaphore_views=any(_waits_on_a_view(eqn) for eqn in every),
             gpu=any(_for_gpu(eqn) for eqn in kernels),
             core_axes=frozenset(name for eqn in kernels for name in _core_axes(eqn)),
             exponentials=bool(primitives & EXPONENTIALS),
@@ -188,6 +197,25 @@ def _has_dynamic_size(eqn: Any) -> bool:
         return False
     fields = jax.tree.unflatten(tree, list(eqn.invars))
     return any(indexer.is_dynamic_size for indexer in _indexers(fields))
+
+
+_DEVICE_ID = {"dma_start": ("tree", 4), "semaphore_signal": ("args_tree", 3)}
+"""Where an operation keeps its operands' structure, and the device id's place in it."""
+
+
+def _goes_to_a_device(eqn: Any, primitive: str) -> bool:
+    if eqn.primitive.name != primitive:
+        return False
+    tree, place = _DEVICE_ID[primitive]
+    operands = jax.tree.unflatten(eqn.params[tree], list(eqn.invars))
+    return bool(jax.tree.leaves(operands[place]))
+
+
+def _waits_on_a_view(eqn: Any) -> bool:
+    if eqn.primitive.name != "dma_wait":
+        return False
+    _, _, *semaphores, device = jax.tree.unflatten(eqn.params["tree"], list(eqn.invars))
+    return device is not None and any(any(_indexers(s)) for s in semaphores)
 
 
 def _indexers(node: Any) -> Iterator[Any]:

@@ -77,6 +77,24 @@ GAPS: tuple[Gap, ...] = (
         lambda f, _: f.barrier_semaphore,
     ),
     _refusal(
+        "the interpreter waits for no copy to another device on one semaphore of an array",
+        Rung.INTERPRET,
+        r"ValueError: safe_zip\(\) argument 2 has length",
+        lambda f, _: f.semaphore_views,
+    ),
+    _refusal(
+        "the interpreter signals no semaphore of another device",
+        Rung.INTERPRET,
+        r"NotImplementedError: Remote signal not implemented",
+        lambda f, _: f.remote_signals,
+    ),
+    _refusal(
+        "the interpreter copies to another device on meshes of one axis only",
+        Rung.INTERPRET,
+        r"NotImplementedError: Meshes with more than 1 named dimension",
+        lambda f, _: f.remote_copies,
+    ),
+    _refusal(
         "the interpreter passes no abstract refs to operations outside its own",
         Rung.INTERPRET,
         r"No ir_type_handler for aval type:.*AbstractRef",
@@ -180,6 +198,7 @@ def attribute(verdict: Verdict, features: Features) -> Verdict:
                 status=Status.TOOL_CANNOT,
                 observed=verdict.status,
                 summary=f"{name}; what it said: {verdict.summary}",
+                error=verdict.error and dataclasses.replace(verdict.error, advice=""),
                 details={**verdict.details, "gap": name},
             )
     return verdict

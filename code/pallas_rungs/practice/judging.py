@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.ladder import Report, climb
 from pallas_rungs.ladder.compare import compare
@@ -126,13 +127,62 @@ def climbs(
         AssertionError: A rung did not pass; holds the whole report.
     """
     report = climb(function, *args, reference=reference, **options)
-    if any(v.status not in ("passed", "unavailable") for v in report.verdicts):
+    if not _healthy(report):
         raise AssertionError(f"not healthy yet:\n{report}")
     return report
+
+
+def climbs_on_devices(
+    function: Callable[..., Any],
+    *args: Any,
+    devices: int,
+    reference: Callable[..., Any],
+    call: str,
+    hints: Sequence[Hint] = (),
+    when_deadlocked: str = "",
+) -> Report:
+    """Insist that a function of several devices traces, is sound in the simulator, and lowers.
+
+    Args:
+        function: Runs the reader's kernel on that many devices.
+        *args: Its arguments.
+        devices: How many devices jax must have.
+        reference: Called with the arguments; returns the wanted result in float64.
+        call: The call as the reader would write it, for messages.
+        hints: Known mistakes; the first that recognises a wrong result is told.
+        when_deadlocked: A hint for a kernel that waits for what never comes.
+
+    Returns:
+        The report.
+
+    Raises:
+        RuntimeError: jax has started with fewer devices.
+        AssertionError: A rung did not pass; holds the hint that fits, or the whole report.
+    """
+    if len(jax.devices()) < devices:
+        raise RuntimeError(
+            f"this exercise runs on {devices} devices and jax has {len(jax.devices())}: restart "
+            f'Python and call jax.config.update("jax_num_cpu_devices", {devices}) first of all'
+        )
+    rungs = ("trace", "simulate", "lower")
+    report = climb(function, *args, reference=reference, rungs=rungs, name=call)
+    if _healthy(report):
+        return report
+    told = ""
+    if any(v.status == "deadlocked" for v in report.verdicts) and when_deadlocked:
+        told = f"\nHint: {when_deadlocked}"
+    elif all(v.status in ("passed", "wrong") for v in report.verdicts if v.rung == "simulate"):
+        got = run(function, *args, call=call, interpret=pltpu.InterpretParams())
+        agree(got, reference(*args), call=call, rtol=1e-6, atol=1e-6, hints=hints)
+    raise AssertionError(f"not healthy yet:\n{report}{told}")
+
+
+def _healthy(report: Report) -> bool:
+    return all(v.status in ("passed", "unavailable") for v in report.verdicts)
 
 
 def _first_hint(hints: Sequence[Hint], got: Any, want: Any) -> str:
     return next((f"\nHint: {hint.text}" for hint in hints if hint.when(got, want)), "")
 
 
-__all__ = ["Hint", "agree", "climbs", "close_to", "has_nan", "run"]
+__all__ = ["Hint", "agree", "climbs", "climbs_on_devices", "close_to", "has_nan", "run"]

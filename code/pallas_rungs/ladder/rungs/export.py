@@ -22,7 +22,7 @@ class ExportedProgram:
       serialized: what `jax.export.deserialize` reads.
       kernels: how many kernels it holds.
       devices: how many devices it spans. The compiling process lays that many devices of the
-        topology out as a one-axis mesh and gives every argument a replicated sharding on it.
+        topology out as the program's mesh and gives every argument a replicated sharding on it.
       pretend: how the chip was named while tracing.
       details: further facts for the verdict.
     """

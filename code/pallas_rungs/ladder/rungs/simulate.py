@@ -15,6 +15,7 @@ from pallas_rungs.ladder.advice import advice_for
 from pallas_rungs.ladder.pretend import Pretend
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.rungs.running import run_and_compare
+from pallas_rungs.ladder.rungs.standstill import Standstill, ended_at_a_standstill
 from pallas_rungs.ladder.rungs.tracing import traced
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import KernelError, Verdict
@@ -66,11 +67,17 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     interpret = pltpu.InterpretParams(**known[target])
     reset_simulator()
     try:
-        with _unlogged_callbacks(), _semaphores_left_over() as left_over:
+        with (
+            _unlogged_callbacks(),
+            _semaphores_left_over() as left_over,
+            ended_at_a_standstill() as standstill,
+        ):
             verdict = run_and_compare(problem, Rung.SIMULATE, target, interpret)
         raced = races_found()
     finally:
         reset_simulator()
+    if standstill and not raced:
+        return deadlocked(verdict, standstill)
     if raced and verdict.error is None:
         return refused_in_passing(verdict, "RACE DETECTED")
     if left_over and verdict.status in (Status.PASSED, Status.UNCHECKED):
@@ -119,6 +126,22 @@ def refused_in_passing(verdict: Verdict, message: str) -> Verdict:
         observed=Status.REFUSED,
         summary=f"RuntimeError: {message}",
         error=error,
+    )
+
+
+def deadlocked(verdict: Verdict, standstill: Standstill) -> Verdict:
+    """Return the verdict for a run that was ended because nobody was left to signal."""
+    told = str(standstill)
+    full = "\n".join(f"{wait} {wait.at}".rstrip() for wait in standstill.waits)
+    frame = standstill.waits[0].frame
+    error = KernelError("TimeoutError", told, full, frame, advice_for("TimeoutError", told))
+    return dataclasses.replace(
+        verdict,
+        status=Status.DEADLOCKED,
+        observed=Status.DEADLOCKED,
+        summary=told,
+        error=error,
+        difference=None,
     )
 
 
