@@ -6,6 +6,7 @@ from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
+from pallas_rungs.figures.visits import block_visits
 from pallas_rungs.figures.walk import grid_walk
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Figure",
     "Table",
     "block_ownership",
+    "block_visits",
     "clamped_blocks",
     "grid_walk",
     "ladder_matrix",

@@ -8,8 +8,12 @@ from typing import Any
 from pallas_rungs.kernels import (
     add,
     add_by_offsets,
+    column_sums,
     matmul,
+    matmul_masked,
     matmul_rows_columns,
+    matmul_scratch,
+    row_sums,
     softmax,
     transpose,
 )
@@ -59,8 +63,12 @@ KERNELS = (
     kernel(add),
     kernel(add, "add_whole"),
     kernel(add_by_offsets),
+    kernel(column_sums),
     kernel(matmul),
+    kernel(matmul_masked),
     kernel(matmul_rows_columns),
+    kernel(matmul_scratch),
+    kernel(row_sums),
     kernel(softmax),
     kernel(transpose),
 )
