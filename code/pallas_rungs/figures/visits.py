@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -84,8 +85,11 @@ def block_visits(
     if len(letters) != len(call.grid):
         raise ValueError(f"axes names {len(letters)} axes, but the grid has {len(call.grid)}")
     held = stays(call, chosen)
-    key = [(_mark(_first(8, 8)), "first visit"), (_mark(_last(8, 8)), "last visit")]
-    if any(len(ranges) > 1 for ranges in held.values()):
+    returns = [ranges for ranges in held.values() if len(ranges) > 1]
+    key = [(_mark(_first(8, 8)), "first visit")]
+    if len(returns) < len(held) or any(len(ranges[-1]) > 1 for ranges in returns):
+        key.append((_mark(_last(8, 8)), "last visit"))
+    if returns:
         key.append((_mark(glyph("refused", 8, 8)), "comes back to a block that it had left"))
     return Figure(alt=alt, panels=(_picture(call, chosen.name, letters, held),), key=tuple(key))
 
@@ -128,7 +132,7 @@ def _row(ranges: Sequence[range], gutter: float, y: float, cell: float) -> list[
     """The bars of one block, a dashed line where it is away, and the marks."""
     drawn: list[Element] = []
     middle = y + _ROW / 2
-    for before, after in zip(ranges, ranges[1:], strict=False):
+    for before, after in itertools.pairwise(ranges):
         left, right = gutter + before.stop * cell, gutter + after.start * cell
         drawn.append(
             el("path", d=f"M{number(left)} {number(middle)}H{number(right)}", stroke=colour("bad"),
@@ -148,9 +152,8 @@ def _row(ranges: Sequence[range], gutter: float, y: float, cell: float) -> list[
         glyph("refused", gutter + (stay.start + 0.5) * cell, middle, size=min(16, cell))
         for stay in ranges[1:]
     )
-    end = ranges[-1].stop - 1
-    if not any(end == stay.start for stay in ranges[1:]):  # its cell is free for the mark
-        drawn.append(_last(gutter + (end + 0.5) * cell + shift, middle))
+    if len(ranges) == 1 or len(ranges[-1]) > 1:  # else the cross has the cell
+        drawn.append(_last(gutter + (ranges[-1].stop - 0.5) * cell + shift, middle))
     return drawn
 
 

@@ -27,9 +27,7 @@ from pallas_rungs.kernels.checks import (
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
 
-def matmul_scratch_kernel(
-    x_ref: jax.Ref, y_ref: jax.Ref, o_ref: jax.Ref, acc_ref: jax.Ref
-) -> None:
+def matmul_scratch_kernel(x_ref: jax.Ref, y_ref: jax.Ref, o_ref: jax.Ref, acc_ref: jax.Ref) -> None:
     """Add a product of blocks to the (bm, bn) float32 scratch; store it on the last step of K."""
     k = pl.program_id(2)
 
