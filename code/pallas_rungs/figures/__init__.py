@@ -10,6 +10,7 @@ from pallas_rungs.figures.lifetimes import block_lifetimes, times_moved
 from pallas_rungs.figures.ring import ring_steps
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
+from pallas_rungs.figures.visits import block_visits
 from pallas_rungs.figures.walk import grid_walk
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "bars",
     "block_lifetimes",
     "block_ownership",
+    "block_visits",
     "clamped_blocks",
     "curves",
     "grid_walk",
