@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, update_wrapper
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +12,10 @@ from pallas_rungs.kernels import (
     axpy,
     layer_norm,
     all_gather_ring,
+    flash_attention,
+    flash_attention_backward,
+    flash_attention_forward,
+    logsumexp,
     matmul,
     matmul_gelu,
     matmul_rows_columns,
@@ -54,7 +59,7 @@ class Kernel:
     devices: int = 1
 
 
-def kernel(module: ModuleType, name: str | None = None) -> Kernel:
+def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kernel:
     """Return the kernel of a module that keeps to the names of this package.
 
     Args:
@@ -64,6 +69,7 @@ def kernel(module: ModuleType, name: str | None = None) -> Kernel:
         module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``; where the kernel
             runs on a ring of devices, also ``DEVICES``.
         name: Name of the call; the module's own last name by default.
+        **options: Keyword arguments for the call and its reference, to try another variant.
 
     Returns:
         The kernel.
@@ -81,6 +87,12 @@ def kernel(module: ModuleType, name: str | None = None) -> Kernel:
         name=name or own,
         call=call if devices == 1 else over_the_ring(call, devices),
         reference=getattr(module, f"{own}_reference"),
+    told = [name or own, *(f"{option}={value}" for option, value in options.items())]
+    call, reference = getattr(module, name or own), getattr(module, f"{own}_reference")
+    return Kernel(
+        name=" ".join(told),
+        call=update_wrapper(partial(call, **options), call) if options else call,
+        reference=partial(reference, **options),
         cases=module.cases,
         chips=module.CHIPS,
         devices=devices,
@@ -94,6 +106,11 @@ KERNELS = (
     kernel(axpy),
     kernel(layer_norm),
     kernel(all_gather_ring),
+    kernel(flash_attention, "output_and_gradients", causal=True),
+    kernel(flash_attention_backward),
+    kernel(flash_attention_forward),
+    kernel(flash_attention_forward, causal=True),
+    kernel(logsumexp),
     kernel(matmul),
     kernel(matmul_gelu),
     kernel(matmul_rows_columns),

@@ -13,6 +13,7 @@ from jax.experimental.pallas import tpu as pltpu
 from pallas_rungs.kernels.checks import (
     at_least_float32,
     block_size,
+    check_attention,
     check_blocks_divide,
     check_matrix,
     float_dtypes,
@@ -101,3 +102,10 @@ def test_a_block_is_widened_to_float32_and_never_narrowed() -> None:
     assert at_least_float32(jnp.ones((2,), jnp.float32)).dtype == FLOAT32
     with jax.enable_x64(True):
         assert at_least_float32(jnp.ones((2,), jnp.float64)).dtype == np.float64
+def test_attention_gives_its_sizes_with_one_head_for_matrices() -> None:
+    q, k = np.zeros((2, 3, 8), np.float32), np.zeros((2, 5, 8), np.float32)
+    assert check_attention(q, k, k, causal=False) == (2, 3, 5, 8)
+    assert check_attention(q[0], k[0], k[0], causal=False) == (1, 3, 5, 8)
+    assert check_attention(q, q, q, causal=True) == (2, 3, 3, 8)
+    with pytest.raises(ValueError, match="and q has 3: pass as many keys as queries"):
+        check_attention(q, k, k, causal=True)
