@@ -15,6 +15,8 @@ Permute = Callable[[Any, Any], Any]
 
 BLOCK_ROWS = 8
 
+RUNGS = ("simulate", "lower", "compile")  # the first two have been climbed by then
+
 
 def copy_kernel(table_ref: Any, x_ref: Any, o_ref: Any) -> None:
     """Copy one block."""
@@ -115,7 +117,7 @@ def check(permute: Permute) -> Report:
             an array like x whose block table[t], of eight rows, is block t of x.
 
     Returns:
-        The report of the rungs that need no chip, when each one passed.
+        The report of the simulator, lowering and the compiler, when each of them passed.
 
     Raises:
         AssertionError: what was found, where, and a hint if the mistake is a known one.
@@ -147,4 +149,4 @@ def check(permute: Permute) -> Report:
         ),
     )
     agree(got, reference(table, x), call=call, rtol=0, atol=0, hints=hints)
-    return climbs(permute, table, x, reference=reference, name="permute_blocks")
+    return climbs(permute, table, x, reference=reference, rungs=RUNGS, name="permute_blocks")
