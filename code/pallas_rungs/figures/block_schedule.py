@@ -91,7 +91,7 @@ def block_schedule(
 
     A bar is a run of steps that need the same block; the block has to be moved where a bar begins.
     The bar's label is the block's index along the dimensions in which the operand has several
-    blocks. Equal labels have equal colours. Long schedules are wrapped.
+    blocks. Within an operand a block keeps its colour. Long schedules are wrapped.
 
     Args:
         function: calls `pallas_call`; it is traced on `args`, not run.
