@@ -1,6 +1,7 @@
 """Figures drawn from data, light and dark; a cell whose last expression is one shows it."""
 
 from pallas_rungs.figures.bars import bars
+from pallas_rungs.figures.block_schedule import block_moves, block_schedule
 from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
 from pallas_rungs.figures.curves import Curve, curves
@@ -25,6 +26,9 @@ __all__ = [
     "block_visits",
     "block_schedule",
     "bytes_fetched",
+    "block_moves",
+    "block_ownership",
+    "block_schedule",
     "clamped_blocks",
     "curves",
     "grid_walk",

@@ -287,3 +287,27 @@ def check_attention(
             "pass as many keys as queries",
         )
     return heads[0] if heads else 1, Tq, Tk, d
+def check_table(argument: str, table: jax.Array) -> int:
+    """Check that an array is a table for scalar memory: a vector of int32 with an element.
+
+    What stands in the table is known only when the program runs, so it is not looked at.
+
+    Args:
+        argument: Name of the argument, for the error.
+        table: The array.
+
+    Returns:
+        The number of entries.
+
+    Raises:
+        ValueError: The array has another dtype or rank, or no element.
+    """
+    check_dtype(argument, table, ("int32",))
+    if table.ndim != 1 or table.size == 0:
+        raise refusal(
+            f"the shape of {argument}",
+            table.shape,
+            "the kernel takes a vector with at least one entry",
+            "reshape it to one axis, and call no kernel where there is nothing to do",
+        )
+    return int(table.shape[0])

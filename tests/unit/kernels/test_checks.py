@@ -17,6 +17,7 @@ from pallas_rungs.kernels.checks import (
     check_blocks_divide,
     check_matrix,
     float_dtypes,
+    check_table,
 )
 from unit.kernels.matrices import FLOAT32, GATE
 
@@ -109,3 +110,20 @@ def test_attention_gives_its_sizes_with_one_head_for_matrices() -> None:
     assert check_attention(q, q, q, causal=True) == (2, 3, 3, 8)
     with pytest.raises(ValueError, match="and q has 3: pass as many keys as queries"):
         check_attention(q, k, k, causal=True)
+def test_a_table_gives_its_length() -> None:
+    assert check_table("table", jnp.zeros(7, jnp.int32)) == 7
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 2), np.int32), r"the shape of table is \(2, 2\), but the kernel takes a vec"),
+        (np.zeros((), np.int32), r"the shape of table is \(\), but the kernel takes a vector"),
+        (np.zeros(0, np.int32), r"the shape of table is \(0,\).*at least one entry"),
+        (np.zeros(4, np.int8), r"the dtype of table is int8, but the kernel is written for int32"),
+    ],
+    ids=["matrix", "scalar", "empty", "int8"],
+)
+def test_what_is_no_table_is_named(array: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_table("table", array)
