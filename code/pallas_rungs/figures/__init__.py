@@ -5,11 +5,11 @@ from pallas_rungs.figures.block_schedule import block_moves, block_schedule
 from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
 from pallas_rungs.figures.curves import Curve, curves
+from pallas_rungs.figures.grid_schedule import bytes_fetched, grid_schedule
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.lifetimes import block_lifetimes, times_moved
 from pallas_rungs.figures.ring import ring_steps
-from pallas_rungs.figures.schedule import block_schedule, bytes_fetched
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.visits import block_visits
@@ -22,15 +22,14 @@ __all__ = [
     "Table",
     "bars",
     "block_lifetimes",
-    "block_ownership",
-    "block_visits",
-    "block_schedule",
-    "bytes_fetched",
     "block_moves",
     "block_ownership",
     "block_schedule",
+    "block_visits",
+    "bytes_fetched",
     "clamped_blocks",
     "curves",
+    "grid_schedule",
     "grid_walk",
     "ladder_matrix",
     "ladder_picture",

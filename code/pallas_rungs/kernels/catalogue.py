@@ -9,30 +9,31 @@ from typing import Any
 from pallas_rungs.kernels import (
     add,
     add_by_offsets,
-    axpy,
-    layer_norm,
+    add_one_by_hand,
     all_gather_ring,
+    axpy,
+    column_sums,
     flash_attention,
     flash_attention_backward,
     flash_attention_forward,
+    gather_blocks,
+    grouped_matmul,
+    layer_norm,
     logsumexp,
     matmul,
     matmul_gelu,
-    gather_blocks,
-    grouped_matmul,
-    matmul,
     matmul_int8,
-    matmul_rows_columns,
-    rms_norm,
-    silu,
-    reduce_scatter_ring,
-    right_permute,
-    column_sums,
-    matmul,
     matmul_masked,
     matmul_rows_columns,
     matmul_scratch,
+    reduce_scatter_ring,
+    right_permute,
+    rms_norm,
     row_sums,
+    scale,
+    scale_double_buffered,
+    scale_on_every_core,
+    silu,
     softmax,
     softmax_with_gradient,
     transpose,
@@ -46,11 +47,12 @@ class Kernel:
     """A kernel's call with what it takes to try it.
 
     Attributes:
-        name: The name of the call.
+        name: The name of the call, with its options where there are some.
         call: The call, on the arguments of a case; it also takes ``interpret``.
         reference: The float64 result for the same arguments: an array or a pytree of arrays.
         cases: Returns the inputs to try.
         chips: The chips whose compiler accepts it, on every case.
+        tool_cannot: Rungs whose tool cannot try it, and says so.
         devices: How many devices it runs on. Above 1, ``call`` takes what all of them hold, and
             runs only where jax has that many.
     """
@@ -60,18 +62,19 @@ class Kernel:
     reference: Callable[..., Any]
     cases: Callable[[], tuple[Case, ...]]
     chips: tuple[str, ...]
+    tool_cannot: tuple[str, ...] = ()
     devices: int = 1
 
 
 def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kernel:
-    """Return the kernel of a module that keeps to the names of this package.
+    """Return a kernel of a module that keeps to the names of this package.
 
     Args:
         module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``. A call that
             computes something else than the module's own, such as its gradient, has a
-            ``<name>_reference`` and ``<name>_cases``.
-        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``; where the kernel
-            runs on a ring of devices, also ``DEVICES``.
+            ``<name>_reference`` and ``<name>_cases``. Two more constants where they apply:
+            ``TOOL_CANNOT``, the rungs whose tool cannot try it, and ``DEVICES``, how many
+            devices the ring has that it runs on.
         name: Name of the call; the module's own last name by default.
         **options: Keyword arguments for the call and its reference, to try another variant.
 
@@ -80,25 +83,21 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
     """
     own = module.__name__.rpartition(".")[2]
     name = name or own
-    return Kernel(
-        name=name,
-        call=getattr(module, name),
-        reference=getattr(module, f"{name}_reference", None) or getattr(module, f"{own}_reference"),
-        cases=getattr(module, f"{name}_cases", module.cases),
-    call = getattr(module, name or own)
+    call = getattr(module, name)
+    reference = getattr(module, f"{name}_reference", None) or getattr(module, f"{own}_reference")
     devices: int = getattr(module, "DEVICES", 1)
+    if options:
+        call, reference = (
+            update_wrapper(partial(call, **options), call),
+            partial(reference, **options),
+        )
     return Kernel(
-        name=name or own,
+        name=" ".join([name, *(f"{option}={value}" for option, value in options.items())]),
         call=call if devices == 1 else over_the_ring(call, devices),
-        reference=getattr(module, f"{own}_reference"),
-    told = [name or own, *(f"{option}={value}" for option, value in options.items())]
-    call, reference = getattr(module, name or own), getattr(module, f"{own}_reference")
-    return Kernel(
-        name=" ".join(told),
-        call=update_wrapper(partial(call, **options), call) if options else call,
-        reference=partial(reference, **options),
-        cases=module.cases,
+        reference=reference,
+        cases=getattr(module, f"{name}_cases", module.cases),
         chips=module.CHIPS,
+        tool_cannot=getattr(module, "TOOL_CANNOT", ()),
         devices=devices,
     )
 
@@ -107,32 +106,34 @@ KERNELS = (
     kernel(add),
     kernel(add, "add_whole"),
     kernel(add_by_offsets),
-    kernel(axpy),
-    kernel(layer_norm),
+    kernel(add_one_by_hand),
     kernel(all_gather_ring),
+    kernel(axpy),
+    kernel(column_sums),
     kernel(flash_attention, "output_and_gradients", causal=True),
     kernel(flash_attention_backward),
     kernel(flash_attention_forward),
     kernel(flash_attention_forward, causal=True),
+    kernel(gather_blocks),
+    kernel(grouped_matmul),
+    kernel(layer_norm),
     kernel(logsumexp),
     kernel(matmul),
     kernel(matmul_gelu),
-    kernel(gather_blocks),
-    kernel(grouped_matmul),
-    kernel(matmul),
     kernel(matmul_int8),
-    kernel(matmul_rows_columns),
-    kernel(rms_norm),
-    kernel(silu),
-    kernel(silu, "silu_grad"),
-    kernel(reduce_scatter_ring),
-    kernel(right_permute),
-    kernel(column_sums),
-    kernel(matmul),
     kernel(matmul_masked),
     kernel(matmul_rows_columns),
     kernel(matmul_scratch),
+    kernel(reduce_scatter_ring),
+    kernel(right_permute),
+    kernel(rms_norm),
     kernel(row_sums),
+    kernel(scale),
+    kernel(scale, "scale_pipelined"),
+    kernel(scale_double_buffered),
+    kernel(scale_on_every_core),
+    kernel(silu),
+    kernel(silu, "silu_grad"),
     kernel(softmax),
     kernel(softmax_with_gradient),
     kernel(softmax_with_gradient, "softmax_grad"),

@@ -232,6 +232,8 @@ def float_dtypes(interpret: Any) -> tuple[str, ...]:
 def at_least_float32(x: jax.Array) -> jax.Array:
     """Convert a block that is narrower than float32 to float32, and leave a wider one alone."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
 def check_attention(
     q: jax.Array, k: jax.Array, v: jax.Array, causal: bool
 ) -> tuple[int, int, int, int]:
@@ -287,6 +289,8 @@ def check_attention(
             "pass as many keys as queries",
         )
     return heads[0] if heads else 1, Tq, Tk, d
+
+
 def check_table(argument: str, table: jax.Array) -> int:
     """Check that an array is a table for scalar memory: a vector of int32 with an element.
 

@@ -16,8 +16,8 @@ from pallas_rungs.kernels.checks import (
     check_attention,
     check_blocks_divide,
     check_matrix,
-    float_dtypes,
     check_table,
+    float_dtypes,
 )
 from unit.kernels.matrices import FLOAT32, GATE
 
@@ -103,6 +103,8 @@ def test_a_block_is_widened_to_float32_and_never_narrowed() -> None:
     assert at_least_float32(jnp.ones((2,), jnp.float32)).dtype == FLOAT32
     with jax.enable_x64(True):
         assert at_least_float32(jnp.ones((2,), jnp.float64)).dtype == np.float64
+
+
 def test_attention_gives_its_sizes_with_one_head_for_matrices() -> None:
     q, k = np.zeros((2, 3, 8), np.float32), np.zeros((2, 5, 8), np.float32)
     assert check_attention(q, k, k, causal=False) == (2, 3, 5, 8)
@@ -110,6 +112,8 @@ def test_attention_gives_its_sizes_with_one_head_for_matrices() -> None:
     assert check_attention(q, q, q, causal=True) == (2, 3, 3, 8)
     with pytest.raises(ValueError, match="and q has 3: pass as many keys as queries"):
         check_attention(q, k, k, causal=True)
+
+
 def test_a_table_gives_its_length() -> None:
     assert check_table("table", jnp.zeros(7, jnp.int32)) == 7
 

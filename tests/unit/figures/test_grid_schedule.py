@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_rungs.figures import block_schedule, bytes_fetched
+from pallas_rungs.figures import bytes_fetched, grid_schedule
 from pallas_rungs.kernels.flash_attention_forward import flash_attention_forward
 from pallas_rungs.kernels.softmax import softmax
 from unit.figures.read_back import parsed, words
@@ -26,7 +26,7 @@ def clamped():
 
 
 def schedule(causal, **options):
-    return block_schedule(
+    return grid_schedule(
         attention(causal), X, X, X, **{"operand": "k", "share": SEEN, "alt": "a"} | options
     )
 
@@ -96,9 +96,9 @@ def test_what_cannot_be_drawn_is_said():
         schedule(causal=True, share=SEEN + 1)
     long = jax.ShapeDtypeStruct((1, 1152, 64), jnp.float32)
     with pytest.raises(ValueError, match="the last of at most 8"):
-        block_schedule(
+        grid_schedule(
             attention(causal=True), long, long, long, operand="k", share=np.ones((9, 9)), alt="a"
         )
     row = jax.ShapeDtypeStruct((8, 128), jnp.float32)
     with pytest.raises(ValueError, match=r"grid \(1,\): the last two axes are drawn"):
-        block_schedule(softmax, row, operand="x", share=np.ones((1, 1)), alt="a")
+        grid_schedule(softmax, row, operand="x", share=np.ones((1, 1)), alt="a")

@@ -57,7 +57,7 @@ def bytes_fetched(
     return counted
 
 
-def block_schedule(
+def grid_schedule(
     function: Callable[..., Any],
     *args: Any,
     operand: str,
