@@ -4,10 +4,10 @@ from pallas_rungs.figures.bars import bars
 from pallas_rungs.figures.block_schedule import block_moves, block_schedule
 from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
-from pallas_rungs.figures.curves import Curve, curves
-from pallas_rungs.figures.grid_schedule import bytes_fetched, grid_schedule
 from pallas_rungs.figures.copy_record import record_of
 from pallas_rungs.figures.copy_schedule import copy_schedule
+from pallas_rungs.figures.curves import Curve, curves
+from pallas_rungs.figures.grid_schedule import bytes_fetched, grid_schedule
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.lifetimes import block_lifetimes, times_moved
@@ -30,17 +30,14 @@ __all__ = [
     "block_visits",
     "bytes_fetched",
     "clamped_blocks",
+    "copy_schedule",
     "curves",
     "grid_schedule",
     "grid_walk",
     "ladder_matrix",
     "ladder_picture",
-    "ring_steps",
-    "copy_schedule",
-    "grid_walk",
-    "ladder_matrix",
-    "ladder_picture",
     "record_of",
+    "ring_steps",
     "table",
     "times_moved",
 ]

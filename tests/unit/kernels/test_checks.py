@@ -17,8 +17,8 @@ from pallas_rungs.kernels.checks import (
     check_blocks_divide,
     check_matrix,
     check_table,
-    float_dtypes,
     check_whole_blocks,
+    float_dtypes,
 )
 from unit.kernels.matrices import FLOAT32, GATE
 
