@@ -5,6 +5,7 @@ A chapter draws a symbol in a cell with an option line such as
 """
 
 import ast
+import functools
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -51,7 +52,8 @@ def top_level(tree: ast.Module) -> dict[str, ast.stmt]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found[node.name] = node
         elif isinstance(node, ast.Assign):
-            found |= {t.id: node for t in node.targets if isinstance(t, ast.Name)}
+            targets = [t for target in node.targets for t in getattr(target, "elts", [target])]
+            found |= {t.id: node for t in targets if isinstance(t, ast.Name)}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             found[node.target.id] = node
     return found
@@ -68,7 +70,9 @@ def kernel_symbols(root: Path) -> list[Symbol]:
         symbols += [
             Symbol(f"kernels/{path.name}", name)
             for name, node in names.items()
-            if isinstance(node, ast.FunctionDef) and not name.startswith("_") and name != "cases"
+            if isinstance(node, ast.FunctionDef)
+            and not name.startswith("_")
+            and not f"_{name}".endswith("_cases")
         ]
     return symbols
 
@@ -130,8 +134,22 @@ def modules_in(root: Path, tree: ast.Module) -> set[str]:
     }
 
 
+def imported(tree: ast.Module) -> dict[str, Symbol]:
+    """Maps the names that a module imports from modules of ours to what they are there."""
+    prefix = f"{PACKAGE}."
+    return {
+        alias.asname or alias.name: Symbol(
+            node.module.removeprefix(prefix).replace(".", "/") + ".py", alias.name
+        )
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(prefix)
+        for alias in node.names
+        if node.module
+    }
+
+
 def reached_by_tests(root: Path) -> set[Symbol]:
-    """Collects the symbols that a test names, and what those use in their own module.
+    """Collects the symbols that a test names, and those that they use, also in other modules.
 
     A test that names `add` reaches `add_kernel` too, because `add` passes it on.
     """
@@ -140,19 +158,26 @@ def reached_by_tests(root: Path) -> set[Symbol]:
         tree = ast.parse(path.read_text("utf-8"))
         for module in modules_in(root, tree):
             named.setdefault(module, set()).update(names_in(tree))
-    reached = set()
-    for module, names in named.items():
+
+    @functools.cache
+    def contents(module: str) -> tuple[dict[str, ast.stmt], dict[str, Symbol]]:
         path = root / "code" / PACKAGE / module
         if not path.is_file():
+            return {}, {}
+        tree = ast.parse(path.read_text("utf-8"))
+        return top_level(tree), imported(tree)
+
+    todo = {Symbol(module, name) for module, names in named.items() for name in names}
+    reached: set[Symbol] = set()
+    while todo:
+        symbol = todo.pop()
+        defined, others = contents(symbol.module)
+        if symbol in reached or symbol.name not in defined:
             continue
-        defined = top_level(ast.parse(path.read_text("utf-8")))
-        todo = names & defined.keys()
-        seen: set[str] = set()
-        while todo:
-            name = todo.pop()
-            seen.add(name)
-            todo |= (names_in(defined[name]) & defined.keys()) - seen
-        reached |= {Symbol(module, name) for name in seen}
+        reached.add(symbol)
+        used = names_in(defined[symbol.name])
+        todo |= {Symbol(symbol.module, name) for name in used & defined.keys()}
+        todo |= {others[name] for name in used & others.keys()}
     return reached
 
 

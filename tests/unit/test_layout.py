@@ -14,9 +14,6 @@ from drawn import Symbol
 # Symbols of kernels that no chapter draws, and why that is so.
 UNDRAWN: dict[str, str] = {
     "kernels/add.py:add_whole": "the first chapter writes it out, since a reader types it along",
-    "kernels/matmul.py:matmul": "the ladder's healthy kernel; its body is drawn, its call is used",
-    "kernels/softmax.py:softmax": "waits for the chapter on reductions within a block",
-    "kernels/softmax.py:softmax_kernel": "waits for the chapter on reductions within a block",
 }
 
 
@@ -257,6 +254,14 @@ def test_test_that_goes_through_a_list_reaches_its_modules(tmp_path: Path) -> No
         "bugs/a.py:forgotten",
         "bugs/b.py:body",
     }
+
+
+def test_what_a_tested_kernel_imports_from_another_is_reached(tmp_path: Path) -> None:
+    plant(tmp_path, {f"{P}/kernels/ring.py": "def wait(): ...\ndef forgotten(): ..."})
+    ring = "from pallas_rungs.kernels.ring import wait\nM, N = 1, 2\ndef add(): wait(M)\n"
+    plant(tmp_path, {f"{P}/kernels/add.py": ring, "tests/unit/test_add.py": TEST})
+    plant(tmp_path, {"book/a.md": ":source: kernels/ring.py:wait, forgotten, kernels/add.py:M\n"})
+    assert {str(symbol) for symbol in drawn.untested(tmp_path)} == {"kernels/ring.py:forgotten"}
 
 
 def test_test_that_walks_a_package_reaches_its_modules(tmp_path: Path) -> None:
