@@ -5,6 +5,7 @@ from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
+from pallas_rungs.figures.lifetimes import block_lifetimes, times_moved
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.walk import grid_walk
@@ -14,10 +15,12 @@ __all__ = [
     "Figure",
     "Table",
     "bars",
+    "block_lifetimes",
     "block_ownership",
     "clamped_blocks",
     "grid_walk",
     "ladder_matrix",
     "ladder_picture",
     "table",
+    "times_moved",
 ]
