@@ -50,12 +50,12 @@ def axpy(
         raise refusal(
             "the shape of x", x.shape, "the kernel takes vectors with an element", "use x.ravel()"
         )
-    for name, scalar in (("alpha", alpha), ("beta", beta)):
-        check_dtype(name, scalar, ("float32",))
-        if scalar.shape != (1,):
+    for name, number in (("alpha", alpha), ("beta", beta)):
+        check_dtype(name, number, ("float32",))
+        if number.shape != (1,):
             raise refusal(
                 f"the shape of {name}",
-                scalar.shape,
+                number.shape,
                 "a scalar comes as an array of one element",
                 f"use {name}.reshape(1)",
             )
