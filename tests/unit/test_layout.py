@@ -14,6 +14,7 @@ from drawn import Symbol
 # Symbols of kernels that no chapter draws, and why that is so.
 UNDRAWN: dict[str, str] = {
     "kernels/add.py:add_whole": "the first chapter writes it out, since a reader types it along",
+    "kernels/matmul.py:matmul": "the ladder's healthy kernel; its body is drawn, its call is used",
 }
 
 
