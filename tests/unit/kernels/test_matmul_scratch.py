@@ -26,7 +26,7 @@ def assert_product(got: Any, x: np.ndarray, y: np.ndarray) -> None:
     assert got.shape == want.shape
     terms = np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64))
     summed = x.shape[1] * 2.0**-24 * terms
-    once = BFLOAT16_RTOL / 2 * (np.abs(want) + summed) if x.dtype == BFLOAT16 else 0.0
+    once = BFLOAT16_RTOL * (np.abs(want) + summed) if x.dtype == BFLOAT16 else 0.0
     error = np.abs(np.asarray(got).astype(np.float64) - want)
     np.testing.assert_array_less(error, summed + once + 1e-30)
 
