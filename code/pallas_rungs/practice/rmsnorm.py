@@ -128,11 +128,11 @@ def check(function: Function) -> None:
     def hints(x: Any) -> tuple[Hint, ...]:
         root = np.sqrt(np.square(x, dtype=np.float64).mean(axis=-1, keepdims=True))
         return (
+            Hint("the rows are scaled by w, and by nothing else yet.", close_to(x * w)),
             Hint("eps belongs under the root, where it outweighs a small mean square.",
                  close_to(x / (root + EPS) * w, rtol=1e-3)),
             Hint("every row has a mean of its own: give jnp.mean the axis, and keepdims=True.",
                  lambda got, want: _one_scale_for_a_block(got, x * w)),
-            Hint("the rows are scaled by w, and by nothing else yet.", close_to(x * w)),
         )  # fmt: skip
 
     call = "rmsnorm_pl(x, w) with x of shape (20, 256)"
