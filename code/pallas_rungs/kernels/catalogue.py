@@ -10,7 +10,9 @@ from pallas_rungs.kernels import (
     add_by_offsets,
     matmul,
     matmul_rows_columns,
+    silu,
     softmax,
+    softmax_with_gradient,
     transpose,
 )
 from pallas_rungs.kernels.case import Case
@@ -39,18 +41,21 @@ def kernel(module: ModuleType, name: str | None = None) -> Kernel:
     """Return the kernel of a module that keeps to the names of this package.
 
     Args:
-        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``.
+        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``. A call that
+            computes something else than the module's own, such as its gradient, has a
+            ``<name>_reference`` and ``<name>_cases``.
         name: Name of the call; the module's own last name by default.
 
     Returns:
         The kernel.
     """
     own = module.__name__.rpartition(".")[2]
+    name = name or own
     return Kernel(
-        name=name or own,
-        call=getattr(module, name or own),
-        reference=getattr(module, f"{own}_reference"),
-        cases=module.cases,
+        name=name,
+        call=getattr(module, name),
+        reference=getattr(module, f"{name}_reference", None) or getattr(module, f"{own}_reference"),
+        cases=getattr(module, f"{name}_cases", module.cases),
         chips=module.CHIPS,
     )
 
@@ -61,6 +66,10 @@ KERNELS = (
     kernel(add_by_offsets),
     kernel(matmul),
     kernel(matmul_rows_columns),
+    kernel(silu),
+    kernel(silu, "silu_grad"),
     kernel(softmax),
+    kernel(softmax_with_gradient),
+    kernel(softmax_with_gradient, "softmax_grad"),
     kernel(transpose),
 )

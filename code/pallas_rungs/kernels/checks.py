@@ -5,8 +5,10 @@ Shapes, dtypes and block sizes are known when the call is traced, so they are ch
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 SUBLANES = 8
@@ -215,3 +217,18 @@ def check_block(argument: str, block: Sequence[int], axes: Sequence[str]) -> Non
         raise refusal(
             argument, block, f"the kernel takes ({', '.join(axes)})", "pass a tuple of that length"
         )
+
+
+def float_dtypes(interpret: Any) -> tuple[str, ...]:
+    """Return the names of the floating dtypes that a kernel takes.
+
+    Args:
+        interpret: What the call passes on to ``pl.pallas_call``. No TPU computes in float64; an
+            interpreter does, and a gradient is checked best there.
+    """
+    return ("float32", "bfloat16", "float64") if interpret else ("float32", "bfloat16")
+
+
+def at_least_float32(x: jax.Array) -> jax.Array:
+    """Convert a block that is narrower than float32 to float32, and leave a wider one alone."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))

@@ -9,14 +9,20 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import BFLOAT16_RTOL, Case
-from pallas_rungs.kernels.checks import SUBLANES, block_size, check_matrix
+from pallas_rungs.kernels.checks import (
+    SUBLANES,
+    at_least_float32,
+    block_size,
+    check_matrix,
+    float_dtypes,
+)
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
 
 def softmax_kernel(x_ref: jax.Ref, o_ref: jax.Ref) -> None:
-    """Write the softmax of bm whole rows, computed in float32."""
-    x = x_ref[...].astype(jnp.float32)
+    """Write the softmax of bm whole rows, computed in float32 or wider."""
+    x = at_least_float32(x_ref[...])
     # Subtracting the largest element changes nothing on paper, and leaves no exponent above 0.
     e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
     o_ref[...] = (e / jnp.sum(e, axis=1, keepdims=True)).astype(o_ref.dtype)
@@ -30,7 +36,7 @@ def softmax(x: jax.Array, *, bm: int = 64, interpret: Any = False) -> jax.Array:
     in other rows give 0.
 
     Args:
-        x: (M, N), float32 or bfloat16.
+        x: (M, N), float32 or bfloat16; float64 too where an interpreter runs the kernel.
         bm: Rows of a block. A block that is longer than the array is cut down to it; the last
             block may be partial, because no row looks at another.
         interpret: Passed on to ``pl.pallas_call``.
@@ -41,7 +47,7 @@ def softmax(x: jax.Array, *, bm: int = 64, interpret: Any = False) -> jax.Array:
     Raises:
         ValueError: x is no matrix of those dtypes, or bm is neither all rows nor a multiple of 8.
     """
-    M, N = check_matrix("x", x, ("float32", "bfloat16"))
+    M, N = check_matrix("x", x, float_dtypes(interpret))
     bm = block_size("bm", bm, M, SUBLANES)
 
     rows = pl.BlockSpec((bm, N), lambda i: (i, 0))

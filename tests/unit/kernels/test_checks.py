@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.checks import (
+    at_least_float32,
     block_size,
     check_blocks_divide,
     check_matrix,
+    float_dtypes,
 )
-from unit.kernels.matrices import GATE
+from unit.kernels.matrices import FLOAT32, GATE
 
 
 @GATE
@@ -85,3 +88,16 @@ def test_a_matrix_gives_its_shape() -> None:
 def test_what_is_no_matrix_is_named(array: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_matrix("x", array, ("float32", "bfloat16"))
+
+
+def test_float64_is_for_interpreters() -> None:
+    assert "float64" not in float_dtypes(False)
+    assert set(float_dtypes(True)) == {*float_dtypes(False), "float64"}
+    assert float_dtypes(pltpu.InterpretParams()) == float_dtypes(True)
+
+
+def test_a_block_is_widened_to_float32_and_never_narrowed() -> None:
+    assert at_least_float32(jnp.ones((2,), jnp.bfloat16)).dtype == FLOAT32
+    assert at_least_float32(jnp.ones((2,), jnp.float32)).dtype == FLOAT32
+    with jax.enable_x64(True):
+        assert at_least_float32(jnp.ones((2,), jnp.float64)).dtype == np.float64
