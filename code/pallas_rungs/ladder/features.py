@@ -48,6 +48,7 @@ class Features:
     Attributes:
       primitives: names of every primitive in the program, kernel bodies included.
       parallel_axes: some kernel marks a grid axis as parallel.
+      batched_semantics: some kernel that declares dimension_semantics went through vmap.
       copies: some kernel starts asynchronous copies.
       random_bits: some kernel uses the chip's random number generator.
       element_padding: some block has an Element dimension padded at its low end.
@@ -64,6 +65,7 @@ class Features:
 
     primitives: frozenset[str] = frozenset()
     parallel_axes: bool = False
+    batched_semantics: bool = False
     copies: bool = False
     random_bits: bool = False
     element_padding: bool = False
@@ -85,6 +87,7 @@ class Features:
         return cls(
             primitives=primitives,
             parallel_axes=any(_parallel(eqn) for eqn in kernels),
+            batched_semantics=any(_batched_semantics(eqn) for eqn in kernels),
             copies="dma_start" in primitives,
             random_bits=any(_draws_on_chip(eqn) for eqn in every),
             element_padding=any(_pads_low(eqn) for eqn in kernels),
@@ -110,10 +113,18 @@ def epsilon(dtype: Any) -> float:
     return float(finfo(np.dtype(dtype)).eps)
 
 
-def _parallel(kernel: Any) -> bool:
+def _semantics(kernel: Any) -> tuple[Any, ...]:
     params = kernel.params.get("compiler_params")
-    semantics = getattr(params, "dimension_semantics", None) or ()
-    return any("parallel" in str(s).lower() for s in semantics)
+    return tuple(getattr(params, "dimension_semantics", None) or ())
+
+
+def _parallel(kernel: Any) -> bool:
+    return any("parallel" in str(s).lower() for s in _semantics(kernel))
+
+
+def _batched_semantics(kernel: Any) -> bool:
+    batched = getattr(kernel.params.get("grid_mapping"), "vmapped_dims", ())
+    return bool(batched) and bool(_semantics(kernel))
 
 
 def _for_gpu(kernel: Any) -> bool:

@@ -136,6 +136,12 @@ GAPS: tuple[Gap, ...] = (
         _NO_FOUR_BITS,
         lambda f, _: f.four_bit,
     ),
+    _refusal(
+        "the simulator does not add the axis of jax.vmap to dimension_semantics, as lowering does",
+        Rung.SIMULATE,
+        r"ValueError: safe_zip\(\) argument 1 has length",
+        lambda f, _: f.batched_semantics,
+    ),
     Gap(
         "the simulator's random bits are a stub that returns zeros",
         Rung.SIMULATE,

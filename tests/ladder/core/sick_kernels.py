@@ -54,6 +54,25 @@ def one_block_too_far(x):
     )
 
 
+def batch_that_declares_its_axes(x):
+    """A healthy kernel under vmap, whose semantics name the axes that were written."""
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 1
+
+    def one(x):
+        return pl.pallas_call(
+            kernel,
+            grid=(4,),
+            in_specs=[ROWS],
+            out_specs=ROWS,
+            out_shape=x,
+            compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
+        )(x)
+
+    return jax.vmap(one)(jnp.stack([x, x]))
+
+
 def parallel_accumulator(x):
     """Calls an axis parallel that carries a sum."""
 

@@ -29,6 +29,7 @@ SIZE = np.array([32], np.int32)
         (sick.four_bit_product, FOUR_BITS, None, "interpret", Status.REFUSED),
         (sick.four_bit_product, FOUR_BITS, None, "simulate", Status.REFUSED),
         (sick.asks_for_its_core, (sick.X,), lambda x: x, "interpret", Status.REFUSED),
+        (sick.batch_that_declares_its_axes, (sick.X,), None, "simulate", Status.REFUSED),
     ],
 )
 def test_a_gap_is_named(function, args, reference, rung, observed):
@@ -45,9 +46,10 @@ def test_a_gap_is_named(function, args, reference, rung, observed):
         (sick.copy_of_dynamic_size, (SIZE, sick.X), lambda n, x: x, "simulate"),
         (sick.padded_below, (sick.X,), sick.shifted_down, "interpret"),
         (sick.asks_for_its_core, (sick.X,), lambda x: x, "simulate"),
+        (sick.batch_that_declares_its_axes, (sick.X,), lambda x: np.stack([x + 1] * 2), "lower"),
     ],
 )
-def test_the_other_interpreter_judges_it(function, args, reference, rung):
+def test_another_rung_judges_it(function, args, reference, rung):
     assert attempt(Problem("gap", function, args, reference), rung).status is Status.PASSED
 
 
@@ -73,6 +75,8 @@ def test_features_are_read_off_the_program():
     assert features(sick.copy_of_dynamic_size, SIZE, sick.X).dynamic_copies
     assert features(sick.reshaped_ref, sick.X).reshaped_refs
     assert features(sick.parallel_accumulator, sick.X).parallel_axes
+    assert features(sick.batch_that_declares_its_axes, sick.X).batched_semantics
+    assert not features(sick.parallel_accumulator, sick.X).batched_semantics
     assert features(sick.padded_below, sick.X).element_padding
     assert features(sick.random_bits, sick.X).random_bits
     plain = features(sick.add_one, sick.X)
