@@ -81,6 +81,7 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
             devices the ring has that it runs on.
         module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``, and
             ``TOOL_CANNOT`` where the tool of some rung cannot try it.
+            ``<name>_reference`` and ``<name>_cases``.
         name: Name of the call; the module's own last name by default.
         **options: Keyword arguments for the call and its reference, to try another variant.
 
@@ -101,6 +102,10 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
         name=" ".join([name, *(f"{option}={value}" for option, value in options.items())]),
         call=call if devices == 1 else over_the_ring(call, devices),
         reference=reference,
+    return Kernel(
+        name=name,
+        call=getattr(module, name),
+        reference=getattr(module, f"{name}_reference", None) or getattr(module, f"{own}_reference"),
         cases=getattr(module, f"{name}_cases", module.cases),
         chips=module.CHIPS,
         tool_cannot=getattr(module, "TOOL_CANNOT", ()),
