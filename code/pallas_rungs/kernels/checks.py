@@ -215,3 +215,60 @@ def check_block(argument: str, block: Sequence[int], axes: Sequence[str]) -> Non
         raise refusal(
             argument, block, f"the kernel takes ({', '.join(axes)})", "pass a tuple of that length"
         )
+
+
+def check_attention(
+    q: jax.Array, k: jax.Array, v: jax.Array, causal: bool
+) -> tuple[int, int, int, int]:
+    """Check that queries, keys and values fit each other, with at least one element each.
+
+    Args:
+        q: (heads, Tq, d), or (Tq, d) for one head; float32 or bfloat16.
+        k: (heads, Tk, d) or (Tk, d), the same dtype.
+        v: As k.
+        causal: Query i sees the keys up to i.
+
+    Returns:
+        heads, Tq, Tk and d; one head for matrices.
+
+    Raises:
+        ValueError: A shape or dtype does not fit, a size is zero, or attention is causal and
+            Tq is not Tk.
+    """
+    check_dtype("q", q, ("float32", "bfloat16"))
+    if q.ndim not in (2, 3):
+        raise refusal(
+            "the shape of q", q.shape, "it must be (heads, Tq, d) or (Tq, d)", "reshape it"
+        )
+    if k.ndim != q.ndim or k.shape[-1] != q.shape[-1] or k.shape[:-2] != q.shape[:-2]:
+        raise refusal(
+            "the shape of k",
+            k.shape,
+            f"it must be that of q, {q.shape}, but for the number of keys",
+            "give each head of q its keys, of the same length d",
+        )
+    check_alike("k", k, "v", v)
+    if k.dtype != q.dtype:
+        raise refusal(
+            "the dtype of k",
+            k.dtype.name,
+            f"it must be that of q, {q.dtype.name}",
+            "convert one of them, for instance k.astype(q.dtype)",
+        )
+    if q.size == 0 or k.size == 0:
+        raise refusal(
+            "the shape of q" if q.size == 0 else "the shape of k",
+            q.shape if q.size == 0 else k.shape,
+            "a softmax over nothing has no value, and a grid over nothing runs no program",
+            "pass at least one query and one key",
+        )
+    *heads, Tq, d = q.shape
+    Tk = k.shape[-2]
+    if causal and Tq != Tk:
+        raise refusal(
+            "the shape of k",
+            k.shape,
+            f"causal attention compares places in one sequence, and q has {Tq}",
+            "pass as many keys as queries",
+        )
+    return heads[0] if heads else 1, Tq, Tk, d
