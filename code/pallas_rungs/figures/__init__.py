@@ -5,6 +5,7 @@ from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
+from pallas_rungs.figures.schedule import block_schedule, bytes_fetched
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.walk import grid_walk
@@ -15,6 +16,8 @@ __all__ = [
     "Table",
     "bars",
     "block_ownership",
+    "block_schedule",
+    "bytes_fetched",
     "clamped_blocks",
     "grid_walk",
     "ladder_matrix",

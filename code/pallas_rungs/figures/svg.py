@@ -240,13 +240,14 @@ class Figure:
         return {"text/html": self._repr_html_(), "text/plain": str(self)}
 
 
-def _mark(*drawn: Element) -> Element:
+def mark(*drawn: Element) -> Element:
+    """A small square drawing, for a key."""
     return el("svg", *drawn, width=16, height=16, viewBox="0 0 16 16", aria_hidden="true")
 
 
 def swatch(colour_number: int) -> Element:
     """A square in highlight colour 1 to 6, for a key."""
-    return _mark(
+    return mark(
         el(
             "rect",
             x=1,
@@ -263,7 +264,7 @@ def swatch(colour_number: int) -> Element:
 
 def hatched_swatch() -> Element:
     """A hatched square, for a key."""
-    return _mark(
+    return mark(
         el("path", d=hatch(1, 1, 14, 14, step=4), stroke=colour("muted")),
         el("rect", x=1, y=1, width=14, height=14, fill="none", stroke=colour("muted")),
     )

@@ -1,5 +1,6 @@
 """Gradients of attention with respect to q, k and v, scores made anew block by block."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -175,7 +176,7 @@ def flash_attention_backward(
         return [of_queries, of_keys, of_keys, of_queries, per_query, per_query]
 
     dq = pl.pallas_call(
-        lambda *refs: dq_kernel(*refs, **options),
+        partial(dq_kernel, **options),
         grid=(heads, pl.cdiv(Tq, bq), pl.cdiv(Tk, bk)),
         in_specs=specs(
             lambda i, j: i,
@@ -188,7 +189,7 @@ def flash_attention_backward(
         interpret=interpret,
     )(*args)
     dk, dv = pl.pallas_call(
-        lambda *refs: dkv_kernel(*refs, **options),
+        partial(dkv_kernel, **options),
         grid=(heads, pl.cdiv(Tk, bk), pl.cdiv(Tq, bq)),
         in_specs=specs(
             lambda j, i: jnp.maximum(i, first_block_seeing(j, bq, bk)) if causal else i,

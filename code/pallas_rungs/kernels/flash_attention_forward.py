@@ -1,5 +1,6 @@
 """Attention whose scores are made and used block by block: the forward pass."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -115,9 +116,7 @@ def flash_attention_forward(
     bq = block_size("bq", block[0], Tq, LANES)
     bk = block_size("bk", block[1], Tk, LANES)
     factor = d**-0.5 if scale is None else scale
-
-    def kernel(*refs: jax.Ref) -> None:
-        flash_attention_forward_kernel(*refs, causal=causal, scale=factor, keys=Tk)
+    kernel = partial(flash_attention_forward_kernel, causal=causal, scale=factor, keys=Tk)
 
     def keys_of(h: Any, i: Any, j: Any) -> tuple[Any, Any, int]:
         # A block that is not seen is not fetched: the map stays at the last one that was.

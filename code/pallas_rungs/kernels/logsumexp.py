@@ -1,5 +1,6 @@
 """Logsumexp of every row, from a running maximum and a running sum over blocks of columns."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -74,11 +75,8 @@ def logsumexp(
     bm = block_size("bm", block[0], M, LANES)
     bn = block_size("bn", block[1], N, LANES)
 
-    def kernel(*refs: jax.Ref) -> None:
-        logsumexp_kernel(*refs, N=N)
-
     out: jax.Array = pl.pallas_call(
-        kernel,
+        partial(logsumexp_kernel, N=N),
         grid=(pl.cdiv(M, bm), pl.cdiv(N, bn)),  # all blocks of a row before the next rows
         in_specs=[pl.BlockSpec((bm, bn), lambda i, j: (i, j))],
         # (1, M) and not (M, 1): a last axis of one element would be padded to 128 lanes in HBM.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pallas_rungs.kernels.checks import (
     block_size,
+    check_attention,
     check_blocks_divide,
     check_matrix,
 )
@@ -85,3 +86,12 @@ def test_a_matrix_gives_its_shape() -> None:
 def test_what_is_no_matrix_is_named(array: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_matrix("x", array, ("float32", "bfloat16"))
+
+
+def test_attention_gives_its_sizes_with_one_head_for_matrices() -> None:
+    q, k = np.zeros((2, 3, 8), np.float32), np.zeros((2, 5, 8), np.float32)
+    assert check_attention(q, k, k, causal=False) == (2, 3, 5, 8)
+    assert check_attention(q[0], k[0], k[0], causal=False) == (1, 3, 5, 8)
+    assert check_attention(q, q, q, causal=True) == (2, 3, 3, 8)
+    with pytest.raises(ValueError, match="and q has 3: pass as many keys as queries"):
+        check_attention(q, k, k, causal=True)
