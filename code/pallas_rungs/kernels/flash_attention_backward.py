@@ -227,21 +227,29 @@ def flash_attention_backward_reference(
 
 
 def backward_error_bound(q: Any, k: Any, v: Any, do: Any) -> float:
-    """Return how far float32 gradients may be from the exact ones.
+    """Return how far gradients computed in float32 may be from the exact ones.
 
-    As in the forward pass a weight p errs by a factor of 1 + e with e = ((d + 4) S + 2 Tk + 16) u.
-    dp and delta are sums that err by (d + 4) u D, where D is the largest sum of sizes in do vᵀ;
-    so ds errs by p times 2 D (e + (d + 4) u), and a gradient by the sum of that over rows or keys.
-    The weights of a row add up to 1; those of a key, for inputs like the cases here, to about 1.
-    For bfloat16, p, ds, o and the result are rounded to 8 bits too.
+    Args:
+        q: (heads, Tq, d) or (Tq, d), float32 or bfloat16.
+        k: (heads, Tk, d) or (Tk, d), the same dtype.
+        v: As k.
+        do: As q.
+
+    Returns:
+        A bound on the absolute error, for inputs in which no key has much more weight, summed over
+        the queries, than a query has over its keys, which is 1.
     """
     q64, k64, v64, do64 = (np.abs(np.asarray(x, np.float64)) for x in (q, k, v, do))
     d, T = k64.shape[-1], max(k64.shape[-2], q64.shape[-2])
+    u = 2.0**-24
+    # Weights err as in the forward pass; dp and delta, sums of d products, by d units of theirs.
     S = float((q64 @ np.swapaxes(k64, -1, -2)).max()) * d**-0.5
-    D = float((do64 @ np.swapaxes(v64, -1, -2)).max())
-    relative = ((d + 4) * (S + 1) + 2 * T + 16) * 2.0**-24
-    if q.dtype != np.float32:
+    relative = ((d + 4) * (S + 1) + 2 * T + 16) * u
+    if q.dtype != np.float32:  # p, ds and o are rounded to bfloat16 as well
         relative += 2 * BFLOAT16_RTOL
+    # ds is p times the difference of dp and delta, neither of which is larger than D.
+    D = float((do64 @ np.swapaxes(v64, -1, -2)).max())
+    # A gradient is a sum of such slopes, or of weights, times rows of q, k or do.
     return 2 * D * relative * max(float(x.max()) for x in (q64, k64, do64))
 
 

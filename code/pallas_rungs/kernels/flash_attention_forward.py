@@ -166,19 +166,29 @@ def flash_attention_forward_reference(
 
 
 def forward_error_bound(q: Any, k: Any, v: Any, scale: float | None = None) -> float:
-    """Return how far a float32 computation of o and of the logsumexp may be from the exact one.
+    """Return how far o and the logsumexp, computed in float32, may be from the exact ones.
 
-    With u = 2**-24: a score is a sum of d products and errs by (d + 4) u S, where S is the largest
-    sum of their sizes; the exponential makes that a relative error. Sums of Tk terms, and the
-    factors by which they are rescaled, add less than (2 Tk + 16) u. A quotient of two such sums
-    errs by twice that, in units of the largest value. m cancels, whatever its error. For bfloat16
-    the weights and the result are rounded to 8 bits as well.
+    Args:
+        q: (heads, Tq, d) or (Tq, d), float32 or bfloat16.
+        k: (heads, Tk, d) or (Tk, d), the same dtype.
+        v: As k.
+        scale: Factor of the scores, 1 / sqrt(d) if None.
+
+    Returns:
+        A bound on the absolute error; a result in bfloat16 errs by half a unit of its own as well.
     """
     q64, k64, v64 = (np.abs(np.asarray(x, np.float64)) for x in (q, k, v))
     d, Tk = k64.shape[-1], k64.shape[-2]
+    u = 2.0**-24
+    # A score is a sum of d products: it errs by about d units of the largest sum of their sizes.
+    # The exponential makes of that absolute error a relative one.
     S = float((q64 @ np.swapaxes(k64, -1, -2)).max()) * (d**-0.5 if scale is None else scale)
-    relative = ((d + 4) * S + 2 * Tk + 16) * 2.0**-24
+    relative = (d + 4) * u * S
+    # Sums of Tk positive terms, and the factors by which they are rescaled.
+    relative += (2 * Tk + 16) * u
+    # Weights are rounded to the dtype of the values before they meet them.
     rounded = 0.0 if q.dtype == np.float32 else BFLOAT16_RTOL
+    # o is a quotient of two such sums, in units of the largest value. m cancels, errors and all.
     return (2 * relative + rounded) * max(float(v64.max()), 1.0)
 
 

@@ -13,7 +13,7 @@ from pallas_rungs.practice.judging import Hint, agree, close_to, has_nan, run
 
 BlocksSeen = Callable[[Any, int, int, int], tuple[Any, Any]]
 
-T, D, WINDOW, BLOCK = 512, 32, 129, (128, 128)
+T, D, WINDOW, BLOCK = 768, 32, 129, (256, 128)
 
 
 def windowed_attention(
@@ -24,12 +24,12 @@ def windowed_attention(
     Args:
         blocks_seen: called with a block of queries i, bq, bk and the window; returns the first and
             the last block of keys that any query of the block sees. Others are skipped.
-        q: (512, 32), float32.
+        q: (768, 32), float32.
         k: As q.
         v: As q.
 
     Returns:
-        (512, 32), float32.
+        (768, 32), float32.
     """
     bq, bk = BLOCK
 
@@ -80,7 +80,7 @@ def windowed_attention(
 
 
 def starter(i: Any, bq: int, bk: int, window: int) -> tuple[Any, Any]:
-    """Return the diagonal block of square blocks alone; what lies left of it is missing."""
+    """Return block i of the keys alone, as if blocks were square and a window ended at its edge."""
     return i, i
 
 
@@ -108,9 +108,9 @@ def counts_one_key_more(i: Any, bq: int, bk: int, window: int) -> tuple[Any, Any
 
 
 WRONG: tuple[tuple[BlocksSeen, str], ...] = (
-    (skips_nothing, "10 programs compute, and 7 would do"),
+    (skips_nothing, "12 programs compute, and 8 would do"),
     (from_the_last_query, "first query of the block"),
-    (counts_one_key_more, "9 programs compute, and 7 would do.*block 2 of queries"),
+    (counts_one_key_more, "10 programs compute, and 8 would do.*block 1 of queries"),
 )
 
 

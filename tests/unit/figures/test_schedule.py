@@ -1,6 +1,6 @@
 """The schedule figure: what it says is what the call's index maps say."""
 
-from functools import partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,11 @@ def attention(causal):
     return partial(flash_attention_forward, causal=causal, block=(128, 128))
 
 
+@cache
+def clamped():
+    return schedule(causal=True)
+
+
 def schedule(causal, **options):
     return block_schedule(
         attention(causal), X, X, X, **{"operand": "k", "share": SEEN, "alt": "a"} | options
@@ -36,7 +41,7 @@ def test_without_a_clamp_every_program_fetches_its_own_block():
 
 
 def test_with_a_clamp_a_skipped_program_holds_the_block_that_is_there():
-    assert cells(schedule(causal=True)) == [
+    assert cells(clamped()) == [
         ["↓k 0", "k 0", "k 0", "k 0"],
         ["k 0", "↓k 1", "k 1", "k 1"],
         ["↓k 0", "↓k 1", "↓k 2", "k 2"],
@@ -45,15 +50,15 @@ def test_with_a_clamp_a_skipped_program_holds_the_block_that_is_there():
 
 
 def test_frames_tell_what_computes():
-    frames = list(parsed(schedule(causal=True).panels[0]).iter("rect"))
+    frames = list(parsed(clamped().panels[0]).iter("rect"))
     dashed = np.array([e.get("stroke-dasharray") is not None for e in frames]).reshape(4, 4)
     np.testing.assert_array_equal(dashed, SEEN == 0)
-    hatched = len(list(parsed(schedule(causal=True).panels[0]).iter("path")))
+    hatched = len(list(parsed(clamped().panels[0]).iter("path")))
     assert hatched == 4  # the blocks on the diagonal
 
 
 def test_the_key_counts_and_the_description_tells():
-    figure = schedule(causal=True)
+    figure = clamped()
     assert figure.key[-1][1] == "fetches a block of k: 9 of 16 programs"
     desc = figure.panels[0].desc
     assert "(0, 0) computes with a mask, fetches k 0; (0, 1) skips, holds k 0" in desc
@@ -65,7 +70,7 @@ def test_axes_are_named():
 
 
 def test_text_is_large_enough_for_a_phone():
-    drawing = schedule(causal=True).panels[0]
+    drawing = clamped().panels[0]
     assert drawing.width <= 340
     sizes = [float(e.get("font-size")) for e in parsed(drawing).iter("text")]
     assert min(sizes) >= 11

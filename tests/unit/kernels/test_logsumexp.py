@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -38,6 +40,17 @@ def test_the_default_block_takes_a_row_in_parts() -> None:
     np.testing.assert_allclose(
         float64(logsumexp(x, interpret=True)), logsumexp_reference(x), rtol=2.0**-22
     )
+
+
+def test_blocks_by_default_and_the_reduction_in_order() -> None:
+    (launch,) = [
+        e.params
+        for e in jax.make_jaxpr(logsumexp)(jnp.zeros((600, 3000))).eqns
+        if e.primitive.name == "pallas_call"
+    ]
+    assert launch["grid_mapping"].grid == (3, 3)
+    semantics = launch["compiler_params"].dimension_semantics
+    assert [str(s) for s in semantics] == ["parallel", "arbitrary"]
 
 
 @pytest.mark.parametrize("place", [0, 127, 128, 299])
