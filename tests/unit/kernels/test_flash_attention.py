@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 from pallas_rungs.kernels.flash_attention import (
+    _backward,
+    _forward,
     flash_attention,
     flash_attention_reference,
     output_and_gradients,
@@ -240,6 +242,15 @@ def test_only_the_logsumexp_is_kept_besides_operands_and_output() -> None:
     kept = jax.eval_shape(lambda *args: jax.vjp(flash_attention, *args)[1], x, x, x)
     shapes = sorted(leaf.shape for leaf in jax.tree.leaves(kept))
     assert shapes == [(1024,), *[(1024, 64)] * 4]
+
+
+def test_the_two_rules_pass_on_what_was_saved_and_the_options() -> None:
+    x = jax.ShapeDtypeStruct((300, 64), jnp.float32)
+    options = (True, 0.5, (128, 256), False)
+    o, saved = jax.eval_shape(lambda *args: _forward(*args, options), x, x, x)
+    assert saved[:4] == (x, x, x, o)
+    gradients = launches(lambda *args: _backward(options, args[:5], args[5]), *saved, o)
+    assert [launch["grid_mapping"].grid for launch in gradients] == [(1, 3, 2), (1, 2, 3)]
 
 
 def test_large_scores_loosen_the_bounds_and_bfloat16_more() -> None:
