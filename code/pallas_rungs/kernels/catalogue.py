@@ -19,6 +19,9 @@ from pallas_rungs.kernels import (
     gather_blocks,
     grouped_matmul,
     layer_norm,
+    flash_attention,
+    flash_attention_backward,
+    flash_attention_forward,
     logsumexp,
     matmul,
     matmul_gelu,
@@ -72,6 +75,7 @@ class Kernel:
 
 def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kernel:
     """Return a kernel of a module that keeps to the names of this package.
+    """Return the kernel of a module that keeps to the names of this package.
 
     Args:
         module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``. A call that
@@ -107,6 +111,13 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
         call=getattr(module, name),
         reference=getattr(module, f"{name}_reference", None) or getattr(module, f"{own}_reference"),
         cases=getattr(module, f"{name}_cases", module.cases),
+    told = [name or own, *(f"{option}={value}" for option, value in options.items())]
+    call, reference = getattr(module, name or own), getattr(module, f"{own}_reference")
+    return Kernel(
+        name=" ".join(told),
+        call=update_wrapper(partial(call, **options), call) if options else call,
+        reference=partial(reference, **options),
+        cases=module.cases,
         chips=module.CHIPS,
         tool_cannot=getattr(module, "TOOL_CANNOT", ()),
         devices=devices,
