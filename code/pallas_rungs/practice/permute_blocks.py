@@ -103,7 +103,7 @@ WRONG: tuple[tuple[Permute, str], ...] = (
 
 def reference(table: Any, x: Any) -> np.ndarray:
     """Put block t of x to place table[t]."""
-    want = np.empty_like(x)
+    want: np.ndarray = np.empty_like(x)
     for t, place in enumerate(table):
         want[BLOCK_ROWS * place :][:BLOCK_ROWS] = x[BLOCK_ROWS * t :][:BLOCK_ROWS]
     return want

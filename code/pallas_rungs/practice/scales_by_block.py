@@ -135,7 +135,7 @@ WRONG: tuple[tuple[Kernel, str], ...] = (
 def reference(x: Any, q: Any, scale: Any) -> np.ndarray:
     """Return the product with the dequantised weights in float64."""
     w = np.asarray(q, np.float64) * np.repeat(np.asarray(scale, np.float64)[:, 0], BLOCK, axis=0)
-    return np.asarray(x, np.float64) @ w
+    return np.asarray(np.asarray(x, np.float64) @ w)
 
 
 def check(kernel: Kernel) -> Report:

@@ -32,18 +32,18 @@ def assert_products(got: Any, x: np.ndarray, w: np.ndarray, groups: np.ndarray) 
 
 @FEW
 @given(
-    groups=group_sizes,
-    over=st.integers(0, 30),
+    groups=st.lists(st.integers(0, 30), min_size=3, max_size=3),
+    M=st.sampled_from([40, 61]),  # few shapes, since each is compiled: more would take long
     blocks=st.integers(1, 2),
-    N=st.sampled_from([1, 100, 128, 200]),
-    bm=sizes(8, 64),
+    N=st.sampled_from([1, 200]),
+    bm=st.sampled_from([8, 24, 64]),
     dtype=st.sampled_from([FLOAT32, BFLOAT16]),
     seed=seeds,
 )
 def test_each_row_meets_the_matrix_of_its_group(
-    groups: list[int], over: int, blocks: int, N: int, bm: int, dtype: Any, seed: int
+    groups: list[int], M: int, blocks: int, N: int, bm: int, dtype: Any, seed: int
 ) -> None:
-    M, K = max(sum(groups) + over, 1), 128 * blocks
+    K = 128 * blocks
     x, w = matrix(seed, M, K, dtype), stack(seed + 1, len(groups), K, N, dtype)
     table = np.array(groups, np.int32)
     got = grouped_matmul(x, w, table, block=(bm, 128, 128), interpret=True)
