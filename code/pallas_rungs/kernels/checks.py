@@ -200,6 +200,30 @@ def check_blocks_divide(argument: str, size: int, name: str, axis: int) -> None:
         )
 
 
+def check_whole_blocks(argument: str, size: int, name: str, axis: int) -> None:
+    """Check that blocks of one size fill an axis exactly, for a kernel that copies them itself.
+
+    A copy that a kernel starts by hand has one size, fixed when the kernel is traced.
+
+    Args:
+        argument: Name of the block size, for the error.
+        size: The block size.
+        name: Name of the axis, for the error.
+        axis: Length of the axis.
+
+    Raises:
+        ValueError: A last block would be partial.
+    """
+    if axis % size:
+        fitting = [d for d in range(SUBLANES, size, SUBLANES) if axis % d == 0]
+        raise refusal(
+            argument,
+            size,
+            f"the kernel copies whole blocks and {size} does not divide {name} = {axis}",
+            f"pass {max(fitting, default=axis)}, or pad that axis",
+        )
+
+
 def check_block(argument: str, block: Sequence[int], axes: Sequence[str]) -> None:
     """Check that a block names one size for each axis.
 
