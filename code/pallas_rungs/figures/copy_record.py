@@ -208,9 +208,8 @@ def _notes(endless: list[str]) -> Iterator[list[Note]]:
     def on_access(
         writes: bool, token: Any, device: Any, core: Any, *rest: Any, **named: Any
     ) -> None:
-        place = _place(*rest[:3])
-        if place.space not in HBM:  # a kernel copies from there; what reads is the simulator
-            notes.append(Access(place, writes, int(core), 0))
+        if "source_info" in named:  # else the simulator moves a block of a grid by itself
+            notes.append(Access(_place(*rest[:3]), writes, int(core), 0))
 
     listeners = {
         "dma_start": on_start,

@@ -13,6 +13,7 @@ from pallas_rungs.kernels.checks import (
     block_size,
     check_blocks_divide,
     check_matrix,
+    check_whole_blocks,
 )
 from unit.kernels.matrices import GATE
 
@@ -66,6 +67,18 @@ def test_a_block_that_does_not_divide_gets_one_that_does() -> None:
     with pytest.raises(ValueError, match=r"128 does not divide K = 300: pass 300, or pad"):
         check_blocks_divide("bk", 128, "K", 300)
     check_blocks_divide("bk", 384, "K", 768)
+
+
+def test_a_block_that_leaves_a_rest_gets_one_that_fills() -> None:
+    with pytest.raises(
+        ValueError, match=r"copies whole blocks and 32 does not divide M = 40: pass 8"
+    ):
+        check_whole_blocks("bm", 32, "M", 40)
+    with pytest.raises(ValueError, match=r"32 does not divide M = 48: pass 24, or pad that axis"):
+        check_whole_blocks("bm", 32, "M", 48)
+    with pytest.raises(ValueError, match=r"8 does not divide M = 12: pass 12, or pad that axis"):
+        check_whole_blocks("bm", 8, "M", 12)
+    check_whole_blocks("bm", 24, "M", 48)
 
 
 def test_a_matrix_gives_its_shape() -> None:
