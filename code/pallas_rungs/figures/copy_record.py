@@ -211,7 +211,7 @@ def _notes(endless: list[str]) -> Iterator[list[Note]]:
         if "source_info" in named:  # else the simulator moves a block of a grid by itself
             notes.append(Access(_place(*rest[:3]), writes, int(core), 0))
 
-    listeners = {
+    listeners: dict[str, Callable[..., None]] = {
         "dma_start": on_start,
         "dma_wait": on_wait,
         "get": functools.partial(on_access, False),
