@@ -41,6 +41,9 @@ from pallas_rungs.kernels import (
     scale_double_buffered,
     scale_on_every_core,
     silu,
+    scale,
+    scale_double_buffered,
+    scale_on_every_core,
     softmax,
     softmax_with_gradient,
     transpose,
@@ -86,6 +89,8 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
         module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``, and
             ``TOOL_CANNOT`` where the tool of some rung cannot try it.
             ``<name>_reference`` and ``<name>_cases``.
+        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``, and
+            ``TOOL_CANNOT`` where the tool of some rung cannot try it.
         name: Name of the call; the module's own last name by default.
         **options: Keyword arguments for the call and its reference, to try another variant.
 
