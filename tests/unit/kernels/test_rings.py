@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
@@ -21,7 +22,13 @@ from pallas_rungs.kernels.all_gather_ring import all_gather_ring_reference
 from pallas_rungs.kernels.case import BFLOAT16_RTOL
 from pallas_rungs.kernels.reduce_scatter_ring import reduce_scatter_ring_reference
 from pallas_rungs.kernels.right_permute import right_permute_reference
-from pallas_rungs.kernels.ring import check_shard, neighbours, over_the_ring, ring_size
+from pallas_rungs.kernels.ring import (
+    check_shard,
+    neighbours,
+    over_the_ring,
+    ring_size,
+    wait_until_the_right_one_is_in,
+)
 from pallas_rungs.ladder import Report, climb
 
 SIMULATOR = pltpu.InterpretParams()
@@ -128,6 +135,27 @@ def test_on_a_mesh_of_two_axes_a_ring_stays_in_its_row() -> None:
 
     got = jax.shard_map(on_one, mesh=mesh, in_specs=split, out_specs=split, check_vma=False)(x)
     np.testing.assert_array_equal(got, np.roll(x, 128, axis=1))
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4])
+def test_the_handshake_has_a_wait_for_each_signal(devices: int) -> None:
+    def only_meets(x_ref: Any, o_ref: Any) -> None:
+        wait_until_the_right_one_is_in("ring")
+        o_ref[...] = x_ref[...]
+
+    def call(x: jax.Array, axis_name: str, *, interpret: Any) -> jax.Array:
+        return pl.pallas_call(
+            only_meets,
+            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+            compiler_params=pltpu.CompilerParams(collective_id=5),
+            interpret=interpret,
+        )(x)
+
+    x = numbers(8 * devices, 128)
+    report = climb(
+        over_the_ring(call, devices), x, reference=lambda x: x, rungs=("simulate", "lower")
+    )
+    assert report.passed, report
 
 
 # Planted faults, each seen by the simulator

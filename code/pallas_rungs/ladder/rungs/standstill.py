@@ -142,7 +142,8 @@ class _Watch:
                 waiting = list(self.blocked.values())
                 copying = self.copies
             memory = _shared_memory()
-            if memory is None or not waiting or copying or not all(w.hopeless() for w in waiting):
+            moving = memory is None or memory._failure is not None or not waiting or copying
+            if moving or not all(w.hopeless() for w in waiting):
                 seen = ()
                 continue
             at_barriers = memory.barrier.n_waiting + memory.clean_up_barrier.n_waiting
