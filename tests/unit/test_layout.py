@@ -14,8 +14,6 @@ from drawn import Symbol
 # Symbols of kernels that no chapter draws, and why that is so.
 UNDRAWN: dict[str, str] = {
     "kernels/add.py:add_whole": "the first chapter writes it out, since a reader types it along",
-    "kernels/matmul.py:matmul": "the ladder's healthy kernel; its body is drawn, its call is used",
-    "kernels/softmax.py:softmax": "waits for the chapter on reductions within a block",
 }
 
 

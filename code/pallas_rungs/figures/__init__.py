@@ -12,7 +12,6 @@ from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.lifetimes import block_lifetimes, times_moved
 from pallas_rungs.figures.ring import ring_steps
-from pallas_rungs.figures.schedule import block_schedule, bytes_fetched
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.visits import block_visits

@@ -19,18 +19,11 @@ from pallas_rungs.kernels import (
     gather_blocks,
     grouped_matmul,
     layer_norm,
-    flash_attention,
-    flash_attention_backward,
-    flash_attention_forward,
     logsumexp,
     matmul,
     matmul_gelu,
     matmul_int8,
     matmul_masked,
-    axpy,
-    layer_norm,
-    matmul,
-    matmul_gelu,
     matmul_rows_columns,
     matmul_scratch,
     reduce_scatter_ring,
@@ -41,9 +34,6 @@ from pallas_rungs.kernels import (
     scale_double_buffered,
     scale_on_every_core,
     silu,
-    scale,
-    scale_double_buffered,
-    scale_on_every_core,
     softmax,
     softmax_with_gradient,
     transpose,
@@ -78,7 +68,6 @@ class Kernel:
 
 def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kernel:
     """Return a kernel of a module that keeps to the names of this package.
-    """Return the kernel of a module that keeps to the names of this package.
 
     Args:
         module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``. A call that
@@ -86,9 +75,6 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
             ``<name>_reference`` and ``<name>_cases``. Two more constants where they apply:
             ``TOOL_CANNOT``, the rungs whose tool cannot try it, and ``DEVICES``, how many
             devices the ring has that it runs on.
-        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``, and
-            ``TOOL_CANNOT`` where the tool of some rung cannot try it.
-            ``<name>_reference`` and ``<name>_cases``.
         module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``, and
             ``TOOL_CANNOT`` where the tool of some rung cannot try it.
         name: Name of the call; the module's own last name by default.
@@ -111,18 +97,7 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
         name=" ".join([name, *(f"{option}={value}" for option, value in options.items())]),
         call=call if devices == 1 else over_the_ring(call, devices),
         reference=reference,
-    return Kernel(
-        name=name,
-        call=getattr(module, name),
-        reference=getattr(module, f"{name}_reference", None) or getattr(module, f"{own}_reference"),
         cases=getattr(module, f"{name}_cases", module.cases),
-    told = [name or own, *(f"{option}={value}" for option, value in options.items())]
-    call, reference = getattr(module, name or own), getattr(module, f"{own}_reference")
-    return Kernel(
-        name=" ".join(told),
-        call=update_wrapper(partial(call, **options), call) if options else call,
-        reference=partial(reference, **options),
-        cases=module.cases,
         chips=module.CHIPS,
         tool_cannot=getattr(module, "TOOL_CANNOT", ()),
         devices=devices,
@@ -149,10 +124,6 @@ KERNELS = (
     kernel(matmul_gelu),
     kernel(matmul_int8),
     kernel(matmul_masked),
-    kernel(axpy),
-    kernel(layer_norm),
-    kernel(matmul),
-    kernel(matmul_gelu),
     kernel(matmul_rows_columns),
     kernel(matmul_scratch),
     kernel(reduce_scatter_ring),

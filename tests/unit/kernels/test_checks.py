@@ -19,7 +19,6 @@ from pallas_rungs.kernels.checks import (
     check_table,
     check_whole_blocks,
     float_dtypes,
-    check_whole_blocks,
 )
 from unit.kernels.matrices import FLOAT32, GATE
 
