@@ -76,13 +76,19 @@ def _span_of(node: ast.AST) -> Span:
     return Span(first, node.end_lineno or node.lineno)
 
 
+def _is_overload(node: ast.AST) -> bool:
+    names = [ast.unparse(d) for d in getattr(node, "decorator_list", ())]
+    return any(name.rpartition(".")[2] == "overload" for name in names)
+
+
 def find_symbol(tree: ast.Module, symbol: str) -> tuple[str, Span]:
     """Find the definition of `symbol`, and return its full dotted name and lines.
 
     Args:
         tree: the parsed module.
         symbol: dotted name (``Class.method``, ``outer.inner``), or any unambiguous tail of one.
-            Functions, classes, module- or class-level assignments and type aliases are found.
+            Functions, classes, module- or class-level assignments and type aliases are found;
+            a signature under ``@overload`` defines nothing.
 
     Raises:
         NotFoundError: if nothing of that name is defined.
@@ -90,7 +96,9 @@ def find_symbol(tree: ast.Module, symbol: str) -> tuple[str, Span]:
     """
     wanted = tuple(symbol.split("."))
     found = [
-        (path, node) for path, node in _definitions(tree, ()) if path[-len(wanted) :] == wanted
+        (path, node)
+        for path, node in _definitions(tree, ())
+        if path[-len(wanted) :] == wanted and not _is_overload(node)
     ]
     exact = [(path, node) for path, node in found if path == wanted]
     matches = exact or found

@@ -166,6 +166,13 @@ def test_two_definitions_are_ambiguous(package):
         excerpt(made.module, "f")
 
 
+def test_a_signature_under_overload_is_no_definition(package):
+    made = package(
+        "@overload\ndef f(x: int): ...\n@typing.overload\ndef f(x): ...\ndef f(x):\n    g(x)\n"
+    )
+    assert excerpt(made.module, "f").lines == ("def f(x):", "    g(x)")
+
+
 def test_missing_package_module_and_licence(package):
     with pytest.raises(ExcerptError, match="package 'nowhere_at_all' is not installed"):
         excerpt("nowhere_at_all.core", "f")
