@@ -114,6 +114,12 @@ def test_the_names_that_are_advised_exist():
         assert hasattr(pl, name)
 
 
+def test_the_path_of_a_file_is_no_part_of_what_was_wrong():
+    said = "supports in memory space ANY only blocks having the same block shape as the array shape"
+    call = f"The lowering currently {said}. Block spec in /home/me/printing/kernel.py: index_map"
+    assert "lax.map" in advice_for("ValueError", call)
+
+
 def test_no_advice_is_better_than_wrong_advice():
     assert advice_for("ZeroDivisionError", "division by zero") == ""
 
