@@ -116,7 +116,10 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
                 f"row {number} of the table has {len(row)} cells and there are "
                 f"{len(headers)} headings: {tuple(row)!r}"
             )
-    top = "".join(f'<th scope="col">{cell_html(name)}</th>' for name in headers)
+    # A heading without words names nothing: the corner of a table is an ordinary, empty cell.
+    top = "".join(
+        f'<th scope="col">{cell_html(name)}</th>' if name else "<td></td>" for name in headers
+    )
     body = "".join(
         "<tr>" + "".join(f"<td>{cell_html(value)}</td>" for value in row) + "</tr>" for row in rows
     )

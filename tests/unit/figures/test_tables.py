@@ -22,3 +22,9 @@ def test_the_plain_form_lines_up():
 def test_a_short_row_is_named():
     with pytest.raises(ValueError, match="row 2 of the table has 1 cells and there are 2"):
         table(["a", "b"], [(1, 2), (3,)])
+
+
+def test_a_corner_without_words_is_no_heading():
+    drawn = table(["", "passed"], [["trace", "yes"]])
+    assert drawn.markup.startswith("<table><thead><tr><td></td><th")
+    assert drawn.markup.count("<th ") == 1
