@@ -135,7 +135,8 @@ def _visit_inline(translator: Any, node: nodes.math) -> None:
 
 
 def _visit_block(translator: Any, node: nodes.math_block) -> None:
-    translator.body.append(translator.starttag(node, "div", CLASS="pr-math"))
+    # A formula wider than a phone scrolls, and must do so by keyboard too.
+    translator.body.append(translator.starttag(node, "div", CLASS="pr-math", tabindex="0"))
     if node.get("number"):
         number = get_node_equation_number(translator, node)
         translator.body.append(f'<span class="pr-eqno">({number})')
