@@ -1,17 +1,17 @@
 """Figures drawn from data, light and dark; a cell whose last expression is one shows it."""
 
 from pallas_rungs.figures.bars import bars
-from pallas_rungs.figures.block_schedule import block_moves, block_schedule
+from pallas_rungs.figures.block_schedule import block_schedule
 from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
 from pallas_rungs.figures.copy_record import record_of
 from pallas_rungs.figures.copy_schedule import copy_schedule
 from pallas_rungs.figures.curves import Curve, curves
-from pallas_rungs.figures.grid_schedule import bytes_fetched, grid_schedule
+from pallas_rungs.figures.grid_schedule import grid_schedule
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
-from pallas_rungs.figures.lifetimes import block_lifetimes, times_moved
 from pallas_rungs.figures.ring import ring_steps
+from pallas_rungs.figures.stays import block_moves, bytes_fetched, times_moved
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.visits import block_visits
@@ -23,7 +23,6 @@ __all__ = [
     "Figure",
     "Table",
     "bars",
-    "block_lifetimes",
     "block_moves",
     "block_ownership",
     "block_schedule",

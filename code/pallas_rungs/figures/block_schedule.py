@@ -1,17 +1,16 @@
 """Which block each operand needs at each step of the grid, and where it has to be moved for that.
 
-A block that a step needs and the step before it had as well is not moved again: equal neighbours
-form one run, and an operand moves once for each run.
+A block that a step needs and the step before it had as well is not moved again: it stays, and an
+operand moves once for each stay.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pallas_rungs.figures.calls import Call, Operand, read_call
+from pallas_rungs.figures.stays import Stay, stays
 from pallas_rungs.figures.svg import SVG, Element, Figure, el, text, text_width
 from pallas_rungs.figures.theme import HIGHLIGHTS, colour
 
@@ -21,62 +20,6 @@ MOST_STEPS = 64
 _LABEL = 12.0
 _BAR = 26.0
 _LANE = 32.0
-
-
-@dataclass(frozen=True)
-class Run:
-    """Steps in a row that need the same block.
-
-    Attributes:
-        first: the first of them.
-        last: the last of them.
-        block: the block's index along each dimension of the array.
-    """
-
-    first: int
-    last: int
-    block: tuple[int, ...]
-
-
-def runs_of(operand: Operand) -> tuple[Run, ...]:
-    """The runs of an operand in the order of the steps."""
-    blocks = [
-        tuple(start // size for start, size in zip(starts, operand.block, strict=True))
-        for starts in operand.starts.tolist()
-    ]
-    runs = []
-    first = 0
-    for block, steps in itertools.groupby(blocks):
-        length = sum(1 for _ in steps)
-        runs.append(Run(first, first + length - 1, block))
-        first += length
-    return tuple(runs)
-
-
-def block_moves(
-    function: Callable[..., Any],
-    *args: Any,
-    names: Sequence[str] | None = None,
-    index: int | None = None,
-    scalars: Sequence[Any] = (),
-) -> dict[str, int]:
-    """Count for each operand of a `pallas_call` how often its block changes, the first one too.
-
-    For an input that is how many blocks have to be fetched, for an output how many have to be
-    written, if a block is moved only when it changes.
-
-    Args:
-        function: calls `pallas_call`; it is traced on `args`, not run.
-        args: arrays or `jax.ShapeDtypeStruct`.
-        names: names of inputs and outputs; the kernel's argument names if None.
-        index: which `pallas_call`, from 0, if there are several.
-        scalars: values of prefetched scalars, if index maps read them.
-
-    Raises:
-        ValueError: as `read_call`.
-    """
-    call = read_call(function, *args, index=index, names=names, scalars=scalars)
-    return {operand.name: len(runs_of(operand)) for operand in call.operands}
 
 
 def block_schedule(
@@ -89,9 +32,9 @@ def block_schedule(
 ) -> Figure:
     """Draw the steps of a grid from left to right, and below them the block of each operand.
 
-    A bar is a run of steps that need the same block; the block has to be moved where a bar begins.
-    The bar's label is the block's index along the dimensions in which the operand has several
-    blocks. Within an operand a block keeps its colour. Long schedules are wrapped.
+    A bar is a stay, steps in a row that need the same block; the block has to be moved where a bar
+    begins. The bar's label is the block's index along the dimensions in which the operand has
+    several blocks. Within an operand a block keeps its colour. Long schedules are wrapped.
 
     Args:
         function: calls `pallas_call`; it is traced on `args`, not run.
@@ -123,7 +66,7 @@ def _varying(operand: Operand) -> list[int]:
 
 
 def _moves(operand: Operand) -> str:
-    count = len(runs_of(operand))
+    count = len(stays(operand))
     kind = "fetch" if operand.role == "input" else "write"
     return f"{count} {kind}" + ("" if count == 1 else "es" if kind == "fetch" else "s")
 
@@ -134,9 +77,9 @@ def _panel(call: Call, width: float, show: str) -> SVG:
     words = [w for o in call.operands for w in (o.name, _moves(o))]
     gutter = max(text_width(w, _LABEL, mono=True) for w in words) + 12
     labels = [
-        text_width(_label(run, _varying(o)), _LABEL, mono=True)
+        text_width(_label(stay, _varying(o)), _LABEL, mono=True)
         for o in call.operands
-        for run in runs_of(o)
+        for stay in stays(o)
     ]
     cell = min(max(*labels, 22.0) + 6, width - gutter - 2)
     row = min(max(int((width - gutter - 2) // cell), 1), steps)
@@ -160,8 +103,8 @@ def _panel(call: Call, width: float, show: str) -> SVG:
     return SVG(gutter + row * cell + 2, y - 8, tuple(body), "Blocks step by step", desc, show=show)
 
 
-def _label(run: Run, dimensions: Sequence[int]) -> str:
-    return ",".join(str(run.block[d]) for d in dimensions)
+def _label(stay: Stay, dimensions: Sequence[int]) -> str:
+    return ",".join(str(stay.block[d]) for d in dimensions)
 
 
 def _lane(
@@ -172,25 +115,25 @@ def _lane(
         text(0, y + 12, operand.name, size=_LABEL, weight=600, fill=colour("text"), mono=True),
         text(0, y + 25, _moves(operand), size=11, fill=colour("muted")),
     ]
-    runs = runs_of(operand)
+    held = stays(operand)
     dimensions = _varying(operand)
-    colours = {run.block: 0 for run in runs}
+    colours = {stay.block: 0 for stay in held}
     for number, block in enumerate(colours):
         colours[block] = number % HIGHLIGHTS + 1
-    for run in runs:
-        first, last = max(run.first, shown[0]), min(run.last, shown[-1])
+    for stay in held:
+        first, last = max(stay.first, shown[0]), min(stay.last, shown[-1])
         if first > last:
             continue
         x = gutter + (first - shown[0]) * cell
         long = (last - first + 1) * cell
-        hue = colours[run.block]
+        hue = colours[stay.block]
         parts.append(
             el("rect", x=x + 1.5, y=y + 1.5, width=long - 3, height=_BAR - 3, rx=4,
                fill=colour(f"fill-{hue}"), stroke=colour(str(hue)), stroke_width=1.5,
-               stroke_dasharray=None if first == run.first else "3 3")
+               stroke_dasharray=None if first == stay.first else "3 3")
         )  # fmt: skip
         parts.append(
-            text(x + long / 2, y + _BAR / 2 + 4, _label(run, dimensions), size=_LABEL, weight=600,
+            text(x + long / 2, y + _BAR / 2 + 4, _label(stay, dimensions), size=_LABEL, weight=600,
                  fill=colour("text"), anchor="middle", mono=True)
         )  # fmt: skip
     return parts
@@ -198,8 +141,12 @@ def _lane(
 
 def _describe(operand: Operand) -> str:
     told = ", ".join(
-        f"block {run.block} at "
-        + (f"step {run.first}" if run.first == run.last else f"steps {run.first} to {run.last}")
-        for run in runs_of(operand)
+        f"block {stay.block} at "
+        + (
+            f"step {stay.first}"
+            if stay.first == stay.last
+            else f"steps {stay.first} to {stay.last}"
+        )
+        for stay in stays(operand)
     )
     return f"{operand.name}, {_moves(operand)}: {told}."

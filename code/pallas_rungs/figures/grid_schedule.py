@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from pallas_rungs.figures.calls import Call, Operand, read_call
 from pallas_rungs.figures.programs import program_name
+from pallas_rungs.figures.stays import stays
 from pallas_rungs.figures.svg import SVG, Element, Figure, el, hatch, mark, text
 from pallas_rungs.figures.theme import colour
 
@@ -18,43 +18,10 @@ MOST_COLUMNS = 8
 
 
 def fetches(operand: Operand) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Tell for each program whether its block differs from that of the program before it.
-
-    A pipeline copies a block only then; the first program always needs a copy.
-
-    Returns:
-        Booleans, one for each program in the order of the loop nest.
-    """
-    changed = np.any(operand.starts[1:] != operand.starts[:-1], axis=1)
-    return np.concatenate([[True], changed])
-
-
-def bytes_fetched(
-    function: Callable[..., Any], *args: Any, index: int | None = None
-) -> dict[str, tuple[int, int]]:
-    """Count, for each input of a call, how often a block is fetched and how many bytes that is.
-
-    Blocks are counted whole, overhang included.
-
-    Args:
-        function: calls `pallas_call`; it is traced on `args`, not run.
-        args: arrays or `jax.ShapeDtypeStruct`.
-        index: which `pallas_call`, from 0, if there are several.
-
-    Returns:
-        Name of the input → (fetches, bytes).
-
-    Raises:
-        ValueError: as `read_call`.
-    """
-    call = read_call(function, *args, index=index)
-    counted = {}
-    for operand in call.operands:
-        if operand.role == "input":
-            times = int(fetches(operand).sum())
-            size = int(np.prod(operand.block)) * jnp.dtype(operand.dtype).itemsize
-            counted[operand.name] = (times, times * size)
-    return counted
+    """Tell for each program whether its block is not the one of the program before it."""
+    fetched = np.zeros(len(operand.starts), bool)
+    fetched[[stay.first for stay in stays(operand)]] = True
+    return fetched
 
 
 def grid_schedule(

@@ -9,7 +9,8 @@ from typing import Any
 from pallas_rungs.figures.calls import Call, Operand, read_call
 from pallas_rungs.figures.glyphs import glyph
 from pallas_rungs.figures.programs import Program, program_name, runs
-from pallas_rungs.figures.svg import SVG, Element, Figure, el, number, text, text_width
+from pallas_rungs.figures.stays import stays
+from pallas_rungs.figures.svg import SVG, Element, Figure, el, mark, number, text, text_width
 from pallas_rungs.figures.theme import colour
 
 MOST_STEPS = 24
@@ -20,28 +21,16 @@ _SIZE = 12.0
 _ROW = 26.0
 
 
-def stays(call: Call, operand: Operand) -> dict[Program, list[range]]:
+def stays_by_block(operand: Operand) -> dict[Program, list[range]]:
     """Steps during which each block of an operand is held, one range for each stay.
-
-    Args:
-        call: whose programs are the steps, in order.
-        operand: one of its operands, of blocks that divide their starts.
 
     Returns:
         Block index to its stays, in order; blocks in order of their first visit. A block that is
         left and held again later has more than one stay.
     """
     found: dict[Program, list[range]] = {}
-    for step in range(len(call.programs)):
-        block = tuple(
-            int(start) // size
-            for start, size in zip(operand.starts[step], operand.block, strict=True)
-        )
-        held = found.setdefault(block, [])
-        if held and held[-1].stop == step:
-            held[-1] = range(held[-1].start, step + 1)
-        else:
-            held.append(range(step, step + 1))
+    for stay in stays(operand):
+        found.setdefault(stay.block, []).append(stay.steps)
     return found
 
 
@@ -84,13 +73,13 @@ def block_visits(
     letters = tuple(_NAMES[: len(call.grid)] if axes is None else axes)
     if len(letters) != len(call.grid):
         raise ValueError(f"axes names {len(letters)} axes, but the grid has {len(call.grid)}")
-    held = stays(call, chosen)
+    held = stays_by_block(chosen)
     returns = [ranges for ranges in held.values() if len(ranges) > 1]
-    key = [(_mark(_first(8, 8)), "first visit")]
+    key = [(mark(_first(8, 8)), "first visit")]
     if len(returns) < len(held) or any(len(ranges[-1]) > 1 for ranges in returns):
-        key.append((_mark(_last(8, 8)), "last visit"))
+        key.append((mark(_last(8, 8)), "last visit"))
     if returns:
-        key.append((_mark(glyph("refused", 8, 8)), "comes back to a block that it had left"))
+        key.append((mark(glyph("refused", 8, 8)), "comes back to a block that it had left"))
     return Figure(alt=alt, panels=(_picture(call, chosen.name, letters, held),), key=tuple(key))
 
 
@@ -166,10 +155,6 @@ def _first(x: float, y: float) -> Element:
 def _last(x: float, y: float) -> Element:
     """A square, centred on (x, y)."""
     return el("rect", x=x - 4.5, y=y - 4.5, width=9, height=9, fill=colour("1"))
-
-
-def _mark(drawn: Element) -> Element:
-    return el("svg", drawn, width=16, height=16, viewBox="0 0 16 16", aria_hidden="true")
 
 
 def _sentence(name: str, block: Program, ranges: Sequence[range]) -> str:

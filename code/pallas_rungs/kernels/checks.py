@@ -137,6 +137,25 @@ def check_inner_axes(x: jax.Array, y: jax.Array) -> None:
         )
 
 
+def check_product(x: jax.Array, y: jax.Array) -> tuple[int, int, int]:
+    """Check that two arrays are matrices of float32 or bfloat16 whose product is defined.
+
+    Args:
+        x: The left operand, (M, K).
+        y: The right operand, (K, N).
+
+    Returns:
+        M, K and N.
+
+    Raises:
+        ValueError: One of them is no such matrix, or they do not fit each other.
+    """
+    M, K = check_matrix("x", x, ("float32", "bfloat16"))
+    _, N = check_matrix("y", y, ("float32", "bfloat16"))
+    check_inner_axes(x, y)
+    return M, K, N
+
+
 def block_size(argument: str, size: int, axis: int, multiple: int) -> int:
     """Check one block size against the chip's rule, and cut it down to a shorter axis.
 
@@ -177,52 +196,39 @@ def block_size(argument: str, size: int, axis: int, multiple: int) -> int:
     return int(size)
 
 
-def check_blocks_divide(argument: str, size: int, name: str, axis: int) -> None:
+def check_blocks_divide(
+    argument: str,
+    size: int,
+    name: str,
+    axis: int,
+    *,
+    multiple: int = LANES,
+    because: str = "the kernel sums whole blocks",
+) -> None:
     """Check that blocks of one size fill an axis exactly.
 
     What lies past the end of an array in its last, partial block is not zero. A kernel that
-    neither masks nor discards it needs blocks that fill the axis.
+    neither masks nor discards it needs blocks that fill the axis; so does one that copies blocks
+    itself, since such a copy has one size, fixed when the kernel is traced.
 
     Args:
         argument: Name of the block size, for the error.
-        size: The block size.
+        size: The block size, no longer than the axis.
         name: Name of the axis, for the error.
         axis: Length of the axis.
+        multiple: What block sizes of this axis come in, for the error's proposal.
+        because: Why the kernel cannot take a partial block, for the error.
 
     Raises:
         ValueError: A last block would be partial.
     """
     if axis % size:
-        fitting = [d for d in range(LANES, axis, LANES) if axis % d == 0 and d <= size]
+        fitting = [d for d in range(multiple, size, multiple) if axis % d == 0]
         raise refusal(
             argument,
             size,
-            f"the kernel sums whole blocks and {size} does not divide {name} = {axis}",
+            f"{because} and {size} does not divide {name} = {axis}",
             f"pass {max(fitting, default=axis)}, or pad that axis with zeros",
-        )
-
-
-def check_whole_blocks(argument: str, size: int, name: str, axis: int) -> None:
-    """Check that blocks of one size fill an axis exactly, for a kernel that copies them itself.
-
-    A copy that a kernel starts by hand has one size, fixed when the kernel is traced.
-
-    Args:
-        argument: Name of the block size, for the error.
-        size: The block size.
-        name: Name of the axis, for the error.
-        axis: Length of the axis.
-
-    Raises:
-        ValueError: A last block would be partial.
-    """
-    if axis % size:
-        fitting = [d for d in range(SUBLANES, size, SUBLANES) if axis % d == 0]
-        raise refusal(
-            argument,
-            size,
-            f"the kernel copies whole blocks and {size} does not divide {name} = {axis}",
-            f"pass {max(fitting, default=axis)}, or pad that axis",
         )
 
 
@@ -241,6 +247,29 @@ def check_block(argument: str, block: Sequence[int], axes: Sequence[str]) -> Non
         raise refusal(
             argument, block, f"the kernel takes ({', '.join(axes)})", "pass a tuple of that length"
         )
+
+
+def product_blocks(block: Sequence[int], M: int, K: int, N: int) -> tuple[int, int, int]:
+    """Check the block sizes of a tiled matrix product, and cut them down to shorter axes.
+
+    Args:
+        block: (bm, bk, bn).
+        M: Rows of x.
+        K: Columns of x, and rows of y.
+        N: Columns of y.
+
+    Returns:
+        bm, bk and bn to use.
+
+    Raises:
+        ValueError: There are more or fewer sizes, or one is neither the whole axis nor a multiple
+            of 8 (bm) or 128 (bk, bn).
+    """
+    check_block("block", block, ("bm", "bk", "bn"))
+    bm = block_size("bm", block[0], M, SUBLANES)
+    bk = block_size("bk", block[1], K, LANES)
+    bn = block_size("bn", block[2], N, LANES)
+    return bm, bk, bn
 
 
 def float_dtypes(interpret: Any) -> tuple[str, ...]:

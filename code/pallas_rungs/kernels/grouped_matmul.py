@@ -10,14 +10,11 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 from pallas_rungs.kernels.checks import (
-    LANES,
-    SUBLANES,
-    block_size,
-    check_block,
     check_blocks_divide,
     check_dtype,
     check_matrix,
     check_table,
+    product_blocks,
     refusal,
 )
 
@@ -134,10 +131,7 @@ def grouped_matmul(
             f"w has {G} groups",
             "pass one size for each of them, 0 for an empty one",
         )
-    check_block("block", block, ("bm", "bk", "bn"))
-    bm = block_size("bm", block[0], M, SUBLANES)
-    bk = block_size("bk", block[1], K, LANES)
-    bn = block_size("bn", block[2], N, LANES)
+    bm, bk, bn = product_blocks(block, M, K, N)
     check_blocks_divide("bk", bk, "K", K)
 
     tile, group, edges = plan_visits(group_sizes, M, bm)

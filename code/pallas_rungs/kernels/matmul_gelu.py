@@ -9,15 +9,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import BFLOAT16_RTOL, Case
-from pallas_rungs.kernels.checks import (
-    LANES,
-    SUBLANES,
-    block_size,
-    check_block,
-    check_blocks_divide,
-    check_inner_axes,
-    check_matrix,
-)
+from pallas_rungs.kernels.checks import check_blocks_divide, check_product, product_blocks
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
@@ -69,13 +61,8 @@ def matmul_gelu(
             size is neither the whole axis nor a multiple of 8 (bm) or 128 (bk, bn), or bk does
             not divide K.
     """
-    M, K = check_matrix("x", x, ("float32", "bfloat16"))
-    _, N = check_matrix("y", y, ("float32", "bfloat16"))
-    check_inner_axes(x, y)
-    check_block("block", block, ("bm", "bk", "bn"))
-    bm = block_size("bm", block[0], M, SUBLANES)
-    bk = block_size("bk", block[1], K, LANES)
-    bn = block_size("bn", block[2], N, LANES)
+    M, K, N = check_product(x, y)
+    bm, bk, bn = product_blocks(block, M, K, N)
     check_blocks_divide("bk", bk, "K", K)
 
     return pl.pallas_call(

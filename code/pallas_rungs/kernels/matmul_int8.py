@@ -10,13 +10,10 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 from pallas_rungs.kernels.checks import (
-    LANES,
-    SUBLANES,
-    block_size,
-    check_block,
     check_blocks_divide,
     check_dtype,
     check_matrix,
+    product_blocks,
     refusal,
 )
 
@@ -122,10 +119,7 @@ def matmul_int8(
             f"each of the {N} columns of q has one",
             f"pass an array of shape ({N},)",
         )
-    check_block("block", block, ("bm", "bk", "bn"))
-    bm = block_size("bm", block[0], M, SUBLANES)
-    bk = block_size("bk", block[1], K, LANES)
-    bn = block_size("bn", block[2], N, LANES)
+    bm, bk, bn = product_blocks(block, M, K, N)
     check_blocks_divide("bk", bk, "K", K)
 
     return pl.pallas_call(

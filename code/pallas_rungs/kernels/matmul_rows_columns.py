@@ -9,14 +9,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
-from pallas_rungs.kernels.checks import (
-    LANES,
-    SUBLANES,
-    block_size,
-    check_block,
-    check_inner_axes,
-    check_matrix,
-)
+from pallas_rungs.kernels.checks import LANES, SUBLANES, block_size, check_block, check_product
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
@@ -55,9 +48,7 @@ def matmul_rows_columns(
         ValueError: The arrays are no matrices of those dtypes, x @ y is not defined, or bm or bn
             is neither the whole axis nor a multiple of 8 (bm) or 128 (bn).
     """
-    M, K = check_matrix("x", x, ("float32", "bfloat16"))
-    _, N = check_matrix("y", y, ("float32", "bfloat16"))
-    check_inner_axes(x, y)
+    M, K, N = check_product(x, y)
     check_block("block", block, ("bm", "bn"))
     bm = block_size("bm", block[0], M, SUBLANES)
     bn = block_size("bn", block[1], N, LANES)

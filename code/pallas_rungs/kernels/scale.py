@@ -13,8 +13,8 @@ from pallas_rungs.kernels.case import BFLOAT16_RTOL, Case
 from pallas_rungs.kernels.checks import (
     SUBLANES,
     block_size,
+    check_blocks_divide,
     check_matrix,
-    check_whole_blocks,
     refusal,
 )
 
@@ -79,7 +79,9 @@ def scale_pipelined(
     """
     M, N = check_matrix("x", x, ("float32", "bfloat16"))
     bm = block_size("bm", bm, M, SUBLANES)
-    check_whole_blocks("bm", bm, "M", M)
+    check_blocks_divide(
+        "bm", bm, "M", M, multiple=SUBLANES, because="the kernel copies whole blocks"
+    )
     if buffers < 1:
         raise refusal("buffers", buffers, "a block has to be somewhere", "pass 1 or more")
 

@@ -10,7 +10,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import BFLOAT16_RTOL, Case
-from pallas_rungs.kernels.checks import SUBLANES, block_size, check_matrix, check_whole_blocks
+from pallas_rungs.kernels.checks import SUBLANES, block_size, check_blocks_divide, check_matrix
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
@@ -82,7 +82,9 @@ def scale_double_buffered(
     """
     M, N = check_matrix("x", x, ("float32", "bfloat16"))
     bm = block_size("bm", bm, M, SUBLANES)
-    check_whole_blocks("bm", bm, "M", M)
+    check_blocks_divide(
+        "bm", bm, "M", M, multiple=SUBLANES, because="the kernel copies whole blocks"
+    )
 
     in_hbm = pl.BlockSpec(memory_space=pltpu.HBM)
     two_blocks = pltpu.VMEM((2, bm, N), x.dtype)

@@ -17,8 +17,8 @@ from pallas_rungs.kernels.case import BFLOAT16_RTOL, Case
 from pallas_rungs.kernels.checks import (
     SUBLANES,
     block_size,
+    check_blocks_divide,
     check_matrix,
-    check_whole_blocks,
     refusal,
 )
 from pallas_rungs.kernels.scale import scale_kernel
@@ -54,7 +54,9 @@ def scale_on_every_core(
     """
     M, N = check_matrix("x", x, ("float32", "bfloat16"))
     bm = block_size("bm", bm, M, SUBLANES)
-    check_whole_blocks("bm", bm, "M", M)
+    check_blocks_divide(
+        "bm", bm, "M", M, multiple=SUBLANES, because="the kernel copies whole blocks"
+    )
     if cores is not None and cores < 1:
         raise refusal("cores", cores, "somebody has to do the work", "pass 1 or more")
     number = {} if cores is None else {"num_cores": cores}

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pallas_rungs.figures import block_moves, block_schedule
-from pallas_rungs.figures.block_schedule import runs_of
 from pallas_rungs.figures.calls import read_call
+from pallas_rungs.figures.stays import stays
 from pallas_rungs.kernels.gather_blocks import gather_blocks
 from pallas_rungs.kernels.matmul import matmul
 from unit.figures.read_back import parsed, words
@@ -37,7 +37,7 @@ def test_a_bar_is_a_run_of_equal_entries(entries):
     groups = [(block, len(list(run))) for block, run in itertools.groupby(entries)]
     table = jnp.array(entries, jnp.int32)
     call = read_call(gather_blocks, table, X, scalars=(table,))
-    runs = runs_of(call.operands[0])
+    runs = stays(call.operands[0])
     assert [(run.block, run.last - run.first + 1) for run in runs] == [
         ((block, 0), length) for block, length in groups
     ]

@@ -9,7 +9,7 @@ from jax.experimental import pallas as pl
 from pallas_rungs.bugs import reduction_axis_outside
 from pallas_rungs.figures import block_visits
 from pallas_rungs.figures.calls import read_call
-from pallas_rungs.figures.visits import MOST_STEPS, stays
+from pallas_rungs.figures.visits import MOST_STEPS, stays_by_block
 from unit.figures.read_back import fills, parsed, words
 
 X = np.zeros((256, 256), np.float32)
@@ -32,7 +32,7 @@ def marks(figure):
 
 def test_stays_of_consecutive_steps_are_one():
     call = read_call(reduction_axis_outside.fixed, X, X, names=NAMES)
-    held = stays(call, call.operands[-1])
+    held = stays_by_block(call.operands[-1])
     assert held == {
         (0, 0): [range(0, 2)],
         (0, 1): [range(2, 4)],
@@ -43,7 +43,7 @@ def test_stays_of_consecutive_steps_are_one():
 
 def test_a_block_that_comes_back_has_two_stays():
     call = read_call(reduction_axis_outside.broken, X, X, names=NAMES)
-    held = stays(call, call.operands[-1])
+    held = stays_by_block(call.operands[-1])
     assert held[0, 0] == [range(0, 1), range(4, 5)]
     assert held[1, 1] == [range(3, 4), range(7, 8)]
 

@@ -17,7 +17,6 @@ from pallas_rungs.kernels.checks import (
     check_blocks_divide,
     check_matrix,
     check_table,
-    check_whole_blocks,
     float_dtypes,
 )
 from unit.kernels.matrices import FLOAT32, GATE
@@ -75,15 +74,16 @@ def test_a_block_that_does_not_divide_gets_one_that_does() -> None:
 
 
 def test_a_block_that_leaves_a_rest_gets_one_that_fills() -> None:
-    with pytest.raises(
-        ValueError, match=r"copies whole blocks and 32 does not divide M = 40: pass 8"
-    ):
-        check_whole_blocks("bm", 32, "M", 40)
+    def check(size: int, axis: int) -> None:
+        check_blocks_divide("bm", size, "M", axis, multiple=8, because="the kernel copies blocks")
+
+    with pytest.raises(ValueError, match=r"copies blocks and 32 does not divide M = 40: pass 8"):
+        check(32, 40)
     with pytest.raises(ValueError, match=r"32 does not divide M = 48: pass 24, or pad that axis"):
-        check_whole_blocks("bm", 32, "M", 48)
+        check(32, 48)
     with pytest.raises(ValueError, match=r"8 does not divide M = 12: pass 12, or pad that axis"):
-        check_whole_blocks("bm", 8, "M", 12)
-    check_whole_blocks("bm", 24, "M", 48)
+        check(8, 12)
+    check(24, 48)
 
 
 def test_a_matrix_gives_its_shape() -> None:
