@@ -217,8 +217,13 @@ def killed(mutant: Mutant, tests: list[str]) -> bool:
 
 
 def _run(mutant: Mutant, tests: list[str]) -> int:
+    import hypothesis
     import pytest
 
+    # The first example that fails is enough: nobody will read it, so it need not be made small.
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("mutants", phases=phases)
+    hypothesis.settings.load_profile("mutants")
     sys.meta_path.insert(0, _Planted(mutant))
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests]))
