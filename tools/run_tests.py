@@ -1,6 +1,9 @@
-"""Runs the tests by pytest, with one closing line for all of them.
+"""Runs the tests by pytest: most of them side by side, one process for each core.
 
 Usage: run_tests.py PATH... [-- PYTEST-OPTION...]
+
+The tests that build the book and look at its pages come last and one after the other: a build has
+processes of its own. What fails in the first part does not keep the second from being run.
 
 Node and Chromium are needed by some tests. On a person's machine those tests are skipped with the
 line that installs what is missing; with CI=true a missing program ends the run before it starts,
@@ -16,9 +19,13 @@ from programs import missing
 
 ROOT = Path(__file__).resolve().parent.parent
 
+ONE_BY_ONE = ("tests/book", "tests/browser")
+SIDE_BY_SIDE = ("--numprocesses=logical", "--maxprocesses=4", "--dist=worksteal")
+NOTHING_COLLECTED = 5
+
 
 def main() -> int:
-    """Returns pytest's exit status, or 1 where CI lacks a program."""
+    """Returns the first exit status of pytest's that is not 0, or 1 where CI lacks a program."""
     absent = missing()
     in_ci = os.environ.get("CI", "").lower() == "true"
     for program, line in absent.items():
@@ -29,13 +36,27 @@ def main() -> int:
         )
     if absent and in_ci:
         return 1
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    paths = [argument for argument in sys.argv[1:end] if not argument.startswith("-")]
+    options = [argument for argument in sys.argv[1:] if argument not in (*paths, "--")]
+    alone = [path for path in paths if path.startswith(ONE_BY_ONE)]
+    others = [path for path in paths if path not in alone]
+    statuses = [
+        _pytest(*how, *options, *which)
+        for how, which in ((SIDE_BY_SIDE, others), ((), alone))
+        if which
+    ]
+    return next(filter(None, statuses), 0)
+
+
+def _pytest(*arguments: str) -> int:
     environment = {
         "JAX_PLATFORMS": "cpu",
         # Every chapter is executed, none read from what an earlier build left; no verdict either.
         "PALLAS_RUNGS_FRESH": "1",
         "PALLAS_RUNGS_NO_CACHE": "1",
     } | os.environ
-    command = [sys.executable, "-m", "pytest", *(part for part in sys.argv[1:] if part != "--")]
+    command = [sys.executable, "-m", "pytest", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 

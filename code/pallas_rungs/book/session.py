@@ -64,11 +64,13 @@ class Session:
         notebook: The cells; outputs are written into it.
         environment: All variables of the kernel's process.
         cell_seconds: The limit for one cell, in seconds.
+        record_timing: Note in each cell's metadata when it began and ended.
     """
 
     notebook: NotebookNode
     environment: Mapping[str, str]
     cell_seconds: int
+    record_timing: bool = False
     current: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
 
@@ -83,7 +85,7 @@ class Session:
                 self.notebook,
                 km=manager,
                 timeout=self.cell_seconds,
-                record_timing=False,
+                record_timing=self.record_timing,
                 on_cell_start=self._note_cell,
                 resources={"metadata": {"path": folder}},
             )

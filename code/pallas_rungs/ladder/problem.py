@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """One program to try on the rungs.
+    """One program to try on the rungs; equal to itself only, as arrays have no truth of equality.
 
     Attributes:
       name: what reports call it.

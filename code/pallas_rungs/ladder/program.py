@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,12 @@ from pallas_rungs.ladder.source_frames import with_source
 from pallas_rungs.ladder.verdict import Frame
 
 _DEFINED_AT = re.compile(r"(\S+) at (.+):(\d+)")
+
+_LITERAL: dict[str, Any] = {"xla_disable_hlo_passes": "algsimp"}
+_QUICK: dict[str, Any] = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
 
 
 def is_traced(leaf: Any) -> bool:
@@ -86,6 +92,9 @@ class Program:
     out_tree: Any
     static: int = 0
     eager: bool = False
+    _compiled: dict[Any, Callable[..., Any]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @cached_property
     def kernels(self) -> list[Any]:
@@ -127,17 +136,25 @@ class Program:
         run: Callable[..., list[Any]] = jaxpr_as_fun(jaxpr)
         return run
 
-    def run(self, interpret: Any, *, simplify: bool = True) -> Any:
+    def run(self, interpret: Any, *, simplify: bool = True, optimise: bool = True) -> Any:
         """Evaluate the program on this machine's CPU and return its result as NumPy arrays.
+
+        What was compiled is kept: a second run with the same arguments costs its execution only.
 
         Args:
           interpret: the interpreter for the kernels.
           simplify: let XLA apply the rules of algebra, as it does by default. Some hold for numbers
             and not for NaN: it turns `x * mask` into a select.
+          optimise: let XLA make fast code. Without, it compiles in about half the time.
         """
-        options = None if simplify else {"xla_disable_hlo_passes": "algsimp"}
-        with _on_cpu():
-            flat = jax.jit(self.as_function(interpret), compiler_options=options)(*self.arrays)
+        options = ({} if simplify else _LITERAL) | ({} if optimise else _QUICK)
+        key = (repr(interpret), simplify, optimise)
+        with _on_cpu(), contextlib.nullcontext() if optimise else _quick_compiles():
+            if key not in self._compiled:
+                self._compiled[key] = jax.jit(
+                    self.as_function(interpret), compiler_options=options or None
+                )
+            flat = self._compiled[key](*self.arrays)
             jax.block_until_ready(flat)
         return jax.tree.unflatten(self.out_tree, [as_numpy(leaf) for leaf in flat])
 
@@ -159,6 +176,17 @@ def _on_cpu() -> contextlib.AbstractContextManager[Any]:
         jax.local_devices(backend="cpu")[0]
     )
     return on_cpu
+
+
+@contextlib.contextmanager
+def _quick_compiles() -> Iterator[None]:
+    """Compile quickly whatever is compiled meanwhile: the simulator compiles once more per core."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", before)
 
 
 def as_numpy(leaf: Any) -> np.ndarray[Any, Any]:

@@ -21,10 +21,12 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     Raises:
       Exception: what the program raises while it is traced.
     """
-    verdict = run_and_compare(problem, Rung.INTERPRET, target, True)
+    verdict = run_and_compare(problem, Rung.INTERPRET, target, True, pretend)
     if verdict.status is not Status.PASSED:
         return verdict
-    literal = run_and_compare(problem, Rung.INTERPRET, target, True, simplify=False)
+    literal = run_and_compare(
+        problem, Rung.INTERPRET, target, True, pretend, simplify=False, optimise=False
+    )
     if literal.status is not Status.WRONG:
         return verdict
     return dataclasses.replace(

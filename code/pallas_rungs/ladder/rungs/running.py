@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pallas_rungs.ladder import eager
 from pallas_rungs.ladder.compare import compare, reference_result
 from pallas_rungs.ladder.diagnose import kernel_error
 from pallas_rungs.ladder.gaps import attribute
+from pallas_rungs.ladder.pretend import Pretend
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
 from pallas_rungs.ladder.rungs.tracing import callable_for, facts, for_another_machine, no_kernel
@@ -15,20 +17,34 @@ from pallas_rungs.ladder.rungs.tracing import refused as refused_by_rung
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
+_TRACED: WeakKeyDictionary[Problem, dict[Any, Program]] = WeakKeyDictionary()
+"""What a problem was traced to: what differs between two runs only while they run shares it."""
+
 
 def run_and_compare(
-    problem: Problem, rung: Rung, target: str, interpret: Any, *, simplify: bool = True
+    problem: Problem,
+    rung: Rung,
+    target: str,
+    interpret: Any,
+    pretend: Pretend,
+    *,
+    simplify: bool = True,
+    optimise: bool = True,
 ) -> Verdict:
     """Run the program with `interpret` on the CPU and compare its numbers.
 
-    Without `simplify` XLA leaves out its algebraic simplifier, see `Program.run`.
+    A problem is traced and compiled once for the same `interpret` and `pretend`. For `simplify` and
+    `optimise` see `Program.run`.
 
     Raises:
       Exception: what the program raises while it is traced.
     """
     function = callable_for(problem, interpret)
+    kept = _TRACED.setdefault(problem, {})
+    key = (repr(interpret), pretend.chip, pretend.level)
     try:
-        program = trace(function, problem.args)
+        program = kept.get(key) or trace(function, problem.args)
+        kept[key] = program
     except eager.CONCRETIZATION_ERRORS:
         launches = eager.Launches()
         try:
@@ -46,7 +62,7 @@ def run_and_compare(
     if rung is Rung.SIMULATE and (verdict := for_another_machine(rung, target, program)):
         return verdict
     try:
-        result = program.run(interpret, simplify=simplify)
+        result = program.run(interpret, simplify=simplify, optimise=optimise)
     except (Exception, SystemExit) as error:
         return refused_by_rung(rung, target, error, program, interpret)
     verdict = judge(problem, rung, target, program, result, interpret)

@@ -30,6 +30,13 @@ TWO_CORES: dict[str, Any] = {"num_cores_or_threads": 2, "detect_races": True}
 EAGER_COPIES: dict[str, Any] = {"dma_execution_mode": "eager"}
 
 
+_READ_WHILE_RUNNING: dict[str, Any] = {"detect_races": False, "dma_execution_mode": "on_wait"}
+"""Settings that the simulator reads only when a kernel starts, with their defaults.
+
+Runs that differ in these alone share one compiled program, see `_in_force`.
+"""
+
+
 def simulator_settings(problem: Problem) -> dict[str, dict[str, Any]]:
     """Return the settings to try, name → keyword arguments of `pltpu.InterpretParams`.
 
@@ -64,15 +71,19 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     if target not in known:
         names = ", ".join(known)
         raise ValueError(f"no simulator setting {target!r}; there are {names}")
-    interpret = pltpu.InterpretParams(**known[target])
+    settings = pltpu.InterpretParams(**known[target])
+    compiled_with = dataclasses.replace(settings, **_READ_WHILE_RUNNING)
     reset_simulator()
     try:
         with (
             _unlogged_callbacks(),
+            _in_force(settings),
             _semaphores_left_over() as left_over,
             ended_at_a_standstill() as standstill,
         ):
-            verdict = run_and_compare(problem, Rung.SIMULATE, target, interpret)
+            verdict = run_and_compare(
+                problem, Rung.SIMULATE, target, compiled_with, pretend, optimise=False
+            )
         raced = races_found()
     finally:
         reset_simulator()
@@ -83,6 +94,31 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     if left_over and verdict.status in (Status.PASSED, Status.UNCHECKED):
         return refused_in_passing(verdict, left_over[0])
     return verdict
+
+
+_settings_in_force: list[Any] = []
+
+
+@contextlib.contextmanager
+def _in_force(settings: Any) -> Iterator[None]:
+    """Give `settings` to kernels that start meanwhile, whatever they were compiled with.
+
+    The simulator hands its settings to a callback that sets up memory and semaphores; a program
+    compiled in here calls ours, which looks for the settings in force.
+    """
+    from jax._src.pallas.mosaic.interpret import interpret_pallas_call
+
+    set_up: Any = interpret_pallas_call._initialize_shared_memory
+
+    def set_up_as_in_force(*args: Any, interpret_params: Any) -> Any:
+        return set_up(*args, interpret_params=_settings_in_force[-1])
+
+    with mock.patch.object(interpret_pallas_call, set_up.__name__, set_up_as_in_force):
+        _settings_in_force.append(settings)
+        try:
+            yield
+        finally:
+            _settings_in_force.pop()
 
 
 @contextlib.contextmanager
