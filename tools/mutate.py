@@ -4,8 +4,9 @@ Usage: mutate.py [MODULE...] [--output FILE]
 
 A mutant is one kernel module with one fault: a comparison moved by one, a statement dropped, the
 two indices of an index map swapped, a `where` that no longer selects. Each is tried in a process of
-its own on the tests that import the module; the first test that fails kills it. Cases and texts of
-errors are not mutated: the ones are test data, the others are matched by tests as a whole.
+its own, on the tests that import the module and then on the rungs below the compiler with the first
+two cases of each of its kernels; the first test that fails kills it. Cases and texts of errors are
+not mutated: the ones are test data, the others are matched by tests as a whole.
 
 The module as it stands is tried first: tests that fail on it would kill everything, for nothing.
 The mutants that no test kills are printed; those listed in tests/unit/kernels/survivors.toml, with
@@ -16,13 +17,16 @@ import argparse
 import ast
 import contextlib
 import copy
+import functools
 import importlib.abc
 import importlib.util
 import io
 import json
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Iterator
@@ -34,6 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "code/pallas_rungs/kernels"
 TESTS = ROOT / "tests/unit/kernels"
 SURVIVORS = TESTS / "survivors.toml"
+ON_THE_RUNGS = TESTS / "test_every_rung.py"
 WANTED = 0.9
 SECONDS = 180
 
@@ -191,13 +196,36 @@ class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def tests_of(module: str) -> list[str]:
-    """Returns the test files that import a kernel module."""
-    return [
+    """Returns the tests of a kernel module: files that import it, and two cases of each kernel."""
+    files = [
         str(path)
         for path in sorted(TESTS.glob("test_*.py"))
-        if path.name not in ("test_every_rung.py", "test_cases.py")
+        if path.name not in (ON_THE_RUNGS.name, "test_cases.py")
         and f"pallas_rungs.kernels.{module} import" in path.read_text("utf-8")
     ]
+    return [*files, *_on_the_rungs()[module]] if files else []
+
+
+@functools.cache
+def _on_the_rungs() -> dict[str, list[str]]:
+    """Returns each module's climbs; asked in a child, as the modules must stay unimported here."""
+    told = subprocess.run(
+        [sys.executable, "-c", _CLIMBS], capture_output=True, text=True, check=True
+    ).stdout
+    names: dict[str, list[str]] = json.loads(told)
+    test = f"{ON_THE_RUNGS}::test_the_case_passes_without_a_compiler"
+    return {module: [f"{test}[{name}]" for name in some] for module, some in names.items()}
+
+
+_CLIMBS = """
+import collections, json
+from pallas_rungs.kernels.catalogue import KERNELS
+names = collections.defaultdict(list)
+for kernel in KERNELS:
+    module = kernel.call.__module__.rpartition(".")[2]
+    names[module] += [f"{kernel.name}: {case.name}" for case in kernel.cases()[:2]]
+print(json.dumps(names))
+"""
 
 
 def killed(mutant: Mutant, tests: list[str]) -> bool:
@@ -229,9 +257,19 @@ def _run(mutant: Mutant, tests: list[str]) -> int:
         return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests]))
 
 
-def _import_what_is_slow() -> None:
-    """Imports jax and hypothesis once; backends start in the children only."""
+def _import_what_is_slow(compiled: str) -> None:
+    """Imports jax and hypothesis once; backends start in the children only.
+
+    Args:
+        compiled: A folder for what XLA compiles: most of a mutant's programs are the original's.
+    """
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    # tests/conftest.py would set these two too late, after the import.
+    os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
+    os.environ.setdefault("NPROC", "16")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
     import hypothesis  # noqa: F401
     import jax.experimental.pallas.tpu
     import jax.numpy  # noqa: F401
@@ -246,8 +284,12 @@ def main() -> int:
     options = parser.parse_args()
     known = tomllib.loads(SURVIVORS.read_text("utf-8")) if SURVIVORS.exists() else {}
     os.chdir(ROOT)
-    _import_what_is_slow()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as compiled:
+        _import_what_is_slow(compiled)
+        return _try_all(options, known)
 
+
+def _try_all(options: argparse.Namespace, known: dict[str, str]) -> int:
     every = sorted(path.stem for path in KERNELS.glob("*.py") if path.stem not in NOT_KERNELS)
     told: dict[str, Any] = {}
     for module in options.modules or every:

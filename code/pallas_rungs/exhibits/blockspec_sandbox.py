@@ -98,6 +98,8 @@ def _draw_dims(rng: random.Random) -> tuple[Dimension, ...]:
     kinds = [rng.choice(("blocked", "blocked", "blocked", *KINDS)) for _ in range(rank)]
     if rng.random() < 0.25:
         kinds = [rng.choice(("element", "element", "squeezed")) for _ in range(rank)]
+    if rng.random() < 0.04:
+        kinds = ["squeezed"] * rank
     return tuple(
         _draw_dim(rng, kind, unit) for kind, unit in zip(kinds, (1, 8, 128)[-rank:], strict=True)
     )

@@ -75,8 +75,6 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
             ``<name>_reference`` and ``<name>_cases``. Two more constants where they apply:
             ``TOOL_CANNOT``, the rungs whose tool cannot try it, and ``DEVICES``, how many
             devices the ring has that it runs on.
-        module: Holds ``<name>``, ``<module>_reference``, ``cases`` and ``CHIPS``, and
-            ``TOOL_CANNOT`` where the tool of some rung cannot try it.
         name: Name of the call; the module's own last name by default.
         **options: Keyword arguments for the call and its reference, to try another variant.
 

@@ -81,6 +81,24 @@ def test_an_unwaited_copy_is_wrong_and_a_race():
     assert verdict.error.frame.file == sick.__file__
 
 
+def test_settings_that_share_a_compiled_program_keep_their_own_verdicts():
+    traced = []
+
+    def counted(x):
+        traced.append(x)
+        return sick.unwaited_copy(x)
+
+    posed = problem(counted, simulations={"eager": {"dma_execution_mode": "eager"}})
+    wanted = {"races": Status.REFUSED, "default": Status.WRONG, "eager": Status.PASSED}
+    for setting in [*wanted, *reversed(wanted)]:
+        assert status(posed, "simulate", setting) is wanted[setting], setting
+    assert len(traced) == 1
+    other = {"zeros": {"uninitialized_memory": "zero"}}
+    fresh = problem(sick.fresh_accumulator, sick.sum_of_blocks, simulations=other)
+    assert status(fresh, "simulate") is Status.WRONG
+    assert attempt(fresh, "simulate", "zeros").difference is None
+
+
 def test_a_parallel_axis_is_also_tried_on_two_cores():
     posed = problem(sick.parallel_accumulator, sick.sum_of_blocks)
     assert list(simulator_settings(posed)) == ["default", "races", "two cores"]
