@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "code/pallas_rungs/kernels"
 TESTS = ROOT / "tests/unit/kernels"
 SURVIVORS = TESTS / "survivors.toml"
-ON_THE_RUNGS = TESTS / "test_every_rung.py"
+OF_ALL_KERNELS = ("test_every_rung.py", "test_cases.py")
 WANTED = 0.9
 SECONDS = 180
 
@@ -196,34 +196,40 @@ class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def tests_of(module: str) -> list[str]:
-    """Returns the tests of a kernel module: files that import it, and two cases of each kernel."""
+    """Returns the tests of a kernel module: files that import it, some of those of all kernels."""
     files = [
         str(path)
         for path in sorted(TESTS.glob("test_*.py"))
-        if path.name not in (ON_THE_RUNGS.name, "test_cases.py")
+        if path.name not in OF_ALL_KERNELS
         and f"pallas_rungs.kernels.{module} import" in path.read_text("utf-8")
     ]
-    return [*files, *_on_the_rungs()[module]] if files else []
+    return [*files, *_of_each_module()[module]] if files else []
 
 
 @functools.cache
-def _on_the_rungs() -> dict[str, list[str]]:
-    """Returns each module's climbs; asked in a child, as the modules must stay unimported here."""
+def _of_each_module() -> dict[str, list[str]]:
+    """Returns each module's tests among those of all kernels.
+
+    They are asked for in a child: the modules must stay unimported here.
+    """
     told = subprocess.run(
-        [sys.executable, "-c", _CLIMBS], capture_output=True, text=True, check=True
+        [sys.executable, "-c", _NAMES], capture_output=True, text=True, check=True
     ).stdout
     names: dict[str, list[str]] = json.loads(told)
-    test = f"{ON_THE_RUNGS}::test_the_case_passes_without_a_compiler"
-    return {module: [f"{test}[{name}]" for name in some] for module, some in names.items()}
+    return {module: [f"{TESTS}/{name}" for name in some] for module, some in names.items()}
 
 
-_CLIMBS = """
+_NAMES = """
 import collections, json
 from pallas_rungs.kernels.catalogue import KERNELS
 names = collections.defaultdict(list)
 for kernel in KERNELS:
-    module = kernel.call.__module__.rpartition(".")[2]
-    names[module] += [f"{kernel.name}: {case.name}" for case in kernel.cases()[:2]]
+    tests = names[kernel.call.__module__.rpartition(".")[2]]
+    tests.append(
+        f"test_cases.py::test_a_call_is_for_the_chip_unless_told_otherwise[{kernel.name}]"
+    )
+    climb = "test_every_rung.py::test_the_case_passes_without_a_compiler"
+    tests += [f"{climb}[{kernel.name}: {case.name}]" for case in kernel.cases()[:2]]
 print(json.dumps(names))
 """
 

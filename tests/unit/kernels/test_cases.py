@@ -1,5 +1,7 @@
 """The cases of every kernel: named apart, repeatable, with references in float64."""
 
+import inspect
+
 import jax
 import numpy as np
 import pytest
@@ -16,6 +18,12 @@ def test_cases_have_names_of_their_own_and_repeat_exactly(kernel: Kernel) -> Non
             assert want.dtype == np.float64
         for x, y in zip(jax.tree.leaves(one.args), jax.tree.leaves(two.args), strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_call_is_for_the_chip_unless_told_otherwise(kernel: Kernel) -> None:
+    interpret = inspect.signature(kernel.call).parameters.get("interpret")
+    assert interpret is None or interpret.default is False
 
 
 def test_every_module_of_a_kernel_is_in_the_catalogue(root) -> None:
