@@ -8,7 +8,6 @@ verdict cache is left aside, as in the gate. Times are this machine's, for compa
 
 import argparse
 import asyncio
-import itertools
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -50,7 +49,8 @@ def _time(path: Path, least: float) -> int:
     print(f"{shown}: {session.seconds:.1f} s, {total:.1f} s of it in {len(timed)} cells")
     for seconds, source in timed:
         if seconds >= least:
-            first = next(itertools.dropwhile(lambda line: "import" in line, source.split("\n")), "")
+            told = [line for line in source.split("\n") if line and "import" not in line]
+            first = next(iter(told), source)
             print(f"  {seconds:6.2f} s  {first[:90]}")
     if failure is not None:
         print(f"{shown}: {failure}", file=sys.stderr)
