@@ -13,8 +13,8 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from pallas_rungs.book.notebooks import read_chapter
 from pallas_rungs.book.execute import kernel_environment
+from pallas_rungs.book.notebooks import read_chapter
 from pallas_rungs.book.session import Session
 
 ROOT = Path(__file__).resolve().parent.parent
