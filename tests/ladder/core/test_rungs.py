@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 from ladder.core import sick_kernels as sick
 from pallas_rungs.ladder import Rung, Status
@@ -118,6 +119,24 @@ def test_a_race_that_the_simulator_only_warns_of_is_refused():
     verdict = attempt(problem(sick.unwaited_copy, simulations=warned), "simulate", "warned")
     assert verdict.status is Status.REFUSED
     assert verdict.error.message == "RACE DETECTED"
+
+
+@pytest.mark.parametrize("setting", ["default", "races", "eager"])
+def test_a_kernel_on_a_mesh_of_cores_is_simulated_with_as_many_cores(setting):
+    def kernel(x_ref, o_ref, done):
+        mine = pl.ds(8 * lax.axis_index("core"), 8)
+        pltpu.async_copy(x_ref.at[mine], o_ref.at[mine], done).wait()
+
+    def copied_by_two_cores(x):
+        return pl.kernel(
+            kernel,
+            out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
+            mesh=pltpu.TensorCoreMesh(axis_name="core", num_cores=2),
+            scratch_types=[pltpu.SemaphoreType.DMA],
+        )(x)
+
+    posed = problem(copied_by_two_cores, np.asarray, (np.ones((16, 128), np.float32),))
+    assert status(posed, "simulate", setting) is Status.PASSED
 
 
 def test_an_unknown_setting_is_named():

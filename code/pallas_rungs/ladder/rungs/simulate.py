@@ -104,14 +104,17 @@ def _in_force(settings: Any) -> Iterator[None]:
     """Give `settings` to kernels that start meanwhile, whatever they were compiled with.
 
     The simulator hands its settings to a callback that sets up memory and semaphores; a program
-    compiled in here calls ours, which looks for the settings in force.
+    compiled in here calls ours, which looks for the settings in force. The others stay as the
+    callback got them: a kernel on a mesh of cores brings its own number of cores.
     """
     from jax._src.pallas.mosaic.interpret import interpret_pallas_call
 
     set_up: Any = interpret_pallas_call._initialize_shared_memory
 
     def set_up_as_in_force(*args: Any, interpret_params: Any) -> Any:
-        return set_up(*args, interpret_params=_settings_in_force[-1])
+        in_force = _settings_in_force[-1]
+        asked = {name: getattr(in_force, name) for name in _READ_WHILE_RUNNING}
+        return set_up(*args, interpret_params=dataclasses.replace(interpret_params, **asked))
 
     with mock.patch.object(interpret_pallas_call, set_up.__name__, set_up_as_in_force):
         _settings_in_force.append(settings)
