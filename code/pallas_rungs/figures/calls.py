@@ -123,9 +123,12 @@ def read_call(
             f"names holds {len(names)} names, but the call has {len(mapping.block_mappings)} "
             "inputs and outputs"
         )
+    starts = starts_of(mapping, programs, scalars)
     operands = tuple(
-        _operand(block_mapping, name, i < mapping.num_inputs, mapping, programs, scalars)
-        for i, (block_mapping, name) in enumerate(zip(mapping.block_mappings, names, strict=True))
+        _operand(block_mapping, name, i < mapping.num_inputs, found)
+        for i, (block_mapping, name, found) in enumerate(
+            zip(mapping.block_mappings, names, starts, strict=True)
+        )
     )
     return Call(grid=grid, programs=programs, operands=operands)
 
@@ -139,15 +142,14 @@ def _names(equation: Any, mapping: Any) -> tuple[str, ...]:
 
 
 def starts_of(
-    block_mapping: Any,
-    mapping: Any,
-    programs: Sequence[tuple[int, ...]],
-    scalars: Sequence[Any],
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """First element of the block of each program, by the library's own arithmetic.
+    mapping: Any, programs: Sequence[tuple[int, ...]], scalars: Sequence[Any]
+) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
+    """First element of each operand's block for each program, by the library's own arithmetic.
+
+    The index maps of all operands are compiled together: that is most of what a figure costs.
 
     Returns:
-        Integers of shape (programs, dimensions of the array).
+        For each operand, integers of shape (programs, dimensions of the array).
     """
     grid = mapping.grid
 
@@ -158,24 +160,24 @@ def starts_of(
             if axis not in mapping.vmapped_dims
         )
         with pallas_core.grid_env(axes):
-            found = block_mapping.compute_start_indices_interpret(ids, *scalars)
-        return tuple(jax.numpy.asarray(s, "int32") for s in found)
+            found = [
+                block_mapping.compute_start_indices_interpret(ids, *scalars)
+                for block_mapping in mapping.block_mappings
+            ]
+        return [tuple(jax.numpy.asarray(s, "int32") for s in starts) for starts in found]
 
     if not grid:
-        found = start()
-        return np.array([[int(s) for s in found]], np.int64).reshape(1, -1)
+        return [np.array([[int(s) for s in starts]], np.int64).reshape(1, -1) for starts in start()]
     columns = np.array(programs, np.int32).T
     found = jax.jit(jax.vmap(start))(*columns)
-    return np.stack([np.asarray(s) for s in found], axis=1).astype(np.int64)
+    return [np.stack([np.asarray(s) for s in starts], axis=1).astype(np.int64) for starts in found]
 
 
 def _operand(
     block_mapping: Any,
     name: str,
     is_input: bool,
-    mapping: Any,
-    programs: Sequence[tuple[int, ...]],
-    scalars: Sequence[Any],
+    starts: np.ndarray[Any, np.dtype[np.int64]],
 ) -> Operand:
     kinds = block_mapping.block_shape
     aval = block_mapping.array_aval
@@ -188,5 +190,5 @@ def _operand(
         block=tuple(int(n) for n in pallas_core._get_block_shape(kinds)),
         squeezed=tuple(isinstance(kind, pallas_core.Squeezed) for kind in kinds),
         space="" if space == "default" else space,
-        starts=starts_of(block_mapping, mapping, programs, scalars),
+        starts=starts,
     )
