@@ -120,6 +120,16 @@ class Program:
         """What the kernels use, as far as tools have gaps there."""
         return Features.of(self.jaxpr, self.kernels)
 
+    @cached_property
+    def turns_masks_into_numbers(self) -> bool:
+        """Whether a boolean becomes a number anywhere, as it must before it can be multiplied."""
+        return any(
+            eqn.primitive.name == "convert_element_type"
+            and eqn.params["new_dtype"] != jnp.bool_
+            and getattr(eqn.invars[0].aval, "dtype", None) == jnp.bool_
+            for eqn in swap.equations(self.jaxpr)
+        )
+
     def overridden(self, interpret: Any) -> str:
         """Say which interpreter of the kernel's own gives way to `interpret`; empty if none."""
         wanted = swap.interpreter_name(interpret)

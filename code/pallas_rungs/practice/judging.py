@@ -73,7 +73,7 @@ def run(function: Callable[..., Any], *args: Any, call: str, interpret: Any = Tr
     if not program.kernels:
         raise AssertionError(f"{call} launched no kernel: the work belongs in a pl.pallas_call")
     with _told(call):
-        return program.run(interpret)
+        return program.run(interpret, optimise=False)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 from ladder.core import sick_kernels as sick
 from pallas_rungs.ladder import Rung, Status
 from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.program import Program
 from pallas_rungs.ladder.rungs import attempt, export_program, simulator_settings
 
 
@@ -80,6 +81,26 @@ def test_an_unwaited_copy_is_wrong_and_a_race():
     assert verdict.status is Status.REFUSED
     assert "RACE DETECTED" in verdict.error.message
     assert verdict.error.frame.file == sick.__file__
+
+
+def test_numbers_are_computed_again_where_a_mask_may_be_multiplied(monkeypatch):
+    literally = []
+    run = Program.run
+
+    def noted(self, interpret, **options):
+        literally.append(not options.get("simplify", True))
+        return run(self, interpret, **options)
+
+    monkeypatch.setattr(Program, "run", noted)
+    assert status(problem(sick.add_one), "interpret") is Status.PASSED
+    assert literally == [False]
+
+    def above_ten(x):
+        return (x > 10).astype(x.dtype) * sick.add_one(x)
+
+    reference = lambda x: np.where(x > 10, x + 1, 0)  # noqa: E731
+    assert status(problem(above_ten, reference), "interpret") is Status.PASSED
+    assert literally == [False, False, True]
 
 
 def test_settings_that_share_a_compiled_program_keep_their_own_verdicts():

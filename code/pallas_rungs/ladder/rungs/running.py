@@ -41,7 +41,7 @@ def run_and_compare(
     """
     function = callable_for(problem, interpret)
     kept = _TRACED.setdefault(problem, {})
-    key = (repr(interpret), pretend.chip, pretend.level)
+    key = _key(interpret, pretend)
     try:
         program = kept.get(key) or trace(function, problem.args)
         kept[key] = program
@@ -69,6 +69,15 @@ def run_and_compare(
     if verdict.status in (Status.PASSED, Status.UNCHECKED) and not program.used_kernels:
         return no_kernel(rung, target, program)
     return verdict
+
+
+def program_run(problem: Problem, interpret: Any, pretend: Pretend) -> Program | None:
+    """Return the program that `run_and_compare` traced; None for one that runs eagerly only."""
+    return _TRACED.get(problem, {}).get(_key(interpret, pretend))
+
+
+def _key(interpret: Any, pretend: Pretend) -> tuple[str, str, int]:
+    return repr(interpret), pretend.chip, pretend.level
 
 
 def judge(
