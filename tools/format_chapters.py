@@ -3,7 +3,7 @@
     python tools/format_chapters.py [--check] [FILE ...]
 
 Each cell goes through ``ruff format`` at the width of a page; string literals that are still too
-long are split between words. Options and drawn cells stay as they are. With ``--check`` nothing is
+long are split between words, wherever they were split before. Options and drawn cells stay as they are. With ``--check`` nothing is
 written, and the exit code is 1 when a chapter would change.
 """
 
@@ -45,6 +45,31 @@ def ruff_format(code: str) -> str:
     return done.stdout
 
 
+def join_strings(code: str) -> str:
+    """Join string literals that stand alone on lines that follow one another: one sentence.
+
+    After a literal that ends a line of text, the next one stays apart.
+    """
+    lines: list[str] = []
+    before = None
+    for line in code.splitlines():
+        match = STRING.match(line)
+        joins = (
+            before is not None
+            and match is not None
+            and not match["name"]
+            and not before["comma"]
+            and not before["text"].endswith("\\n")
+            and (before["indent"], before["prefix"]) == (match["indent"], match["prefix"])
+        )
+        if joins and before is not None and match is not None:
+            line = f'{lines.pop()[:-1]}{match["text"]}"{match["comma"]}'
+            match = STRING.match(line)
+        lines.append(line)
+        before = match
+    return "\n".join(lines) + "\n"
+
+
 def split_strings(code: str) -> str:
     """Split string literals that stand alone on a line and are too long, between words."""
     lines: list[str] = []
@@ -76,7 +101,7 @@ def format_chapter(text: str) -> str:
         body = match["body"]
         if not body.strip():
             return match[0]
-        new = split_strings(ruff_format(body)).strip("\n")
+        new = split_strings(ruff_format(join_strings(body))).strip("\n")
         return match[0].replace(body, new + "\n")
 
     return CELL.sub(formatted, text)

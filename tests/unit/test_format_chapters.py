@@ -44,6 +44,22 @@ def test_a_long_sentence_is_split_between_words() -> None:
     assert said == [sentence]
 
 
+def test_a_sentence_in_fragments_is_split_anew() -> None:
+    fragments = [f"{'word ' * 14}", "and ", f"{'word ' * 14}", "end."]
+    text = format_chapter(
+        CHAPTER % ("claim(\n    " + "\n    ".join(f'"{f}"' for f in fragments) + "\n)")
+    )
+    cell = text.split("[hide-input]\n")[1].split("\n```")[0]
+    pieces = [line.strip()[1:-1] for line in cell.splitlines()[1:-1]]
+    assert "".join(pieces) == "".join(fragments)
+    assert len(pieces) == 2
+    assert max(map(len, pieces)) <= WIDTH
+    lines = f'print(\n    "{"one " * 12}\\n"\n    "{"two " * 12}"\n)'
+    assert lines in format_chapter(CHAPTER % lines)
+    two = 'f(\n    "one",\n    "two" + "' + "x" * WIDTH + '",\n)'
+    assert two in format_chapter(CHAPTER % two)
+
+
 def test_formatting_twice_changes_nothing() -> None:
     once = format_chapter(CHAPTER % f'f(alt="{"a b " * 50}")')
     assert format_chapter(once) == once
