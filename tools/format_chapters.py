@@ -3,8 +3,8 @@
     python tools/format_chapters.py [--check] [FILE ...]
 
 Each cell goes through ``ruff format`` at the width of a page; string literals that are still too
-long are split between words, wherever they were split before. Options and drawn cells stay as they are. With ``--check`` nothing is
-written, and the exit code is 1 when a chapter would change.
+long are split between words, wherever they were split before. Options and drawn cells stay as they
+are. With ``--check`` nothing is written, and the exit code is 1 when a chapter would change.
 """
 
 from __future__ import annotations

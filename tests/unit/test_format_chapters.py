@@ -56,7 +56,7 @@ def test_a_sentence_in_fragments_is_split_anew() -> None:
     assert max(map(len, pieces)) <= WIDTH
     lines = f'print(\n    "{"one " * 12}\\n"\n    "{"two " * 12}"\n)'
     assert lines in format_chapter(CHAPTER % lines)
-    two = 'f(\n    "one",\n    "two" + "' + "x" * WIDTH + '",\n)'
+    two = f'f(\n    "{"one " * 12}",\n    "{"two " * 12}",\n)'
     assert two in format_chapter(CHAPTER % two)
 
 
