@@ -203,7 +203,7 @@ def tests_of(module: str) -> list[str]:
         if path.name not in OF_ALL_KERNELS
         and f"pallas_rungs.kernels.{module} import" in path.read_text("utf-8")
     ]
-    return [*files, *_of_each_module()[module]] if files else []
+    return [*files, *_of_each_module().get(module, [])] if files else []
 
 
 @functools.cache
