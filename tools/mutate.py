@@ -66,17 +66,19 @@ class Mutant:
         line: Where the fault is.
         fault: What was changed, as `before → after`.
         source: The module with the fault.
+        text: The line as it was.
     """
 
     module: str
     line: int
     fault: str
     source: str
+    text: str = ""
 
     @property
     def key(self) -> str:
         """A name that outlives a change of line numbers."""
-        return f"{self.module}: {self.fault}"
+        return f"{self.module}: {self.fault} in {self.text}"
 
 
 def faults(node: ast.AST) -> Iterator[ast.AST | None]:
@@ -119,7 +121,8 @@ def unchanged(module: str) -> Mutant:
 
 def mutants(module: str) -> Iterator[Mutant]:
     """Yields every mutant of a kernel module."""
-    tree = ast.parse((KERNELS / f"{module}.py").read_text("utf-8"))
+    text = (KERNELS / f"{module}.py").read_text("utf-8")
+    tree, lines = ast.parse(text), text.splitlines()
     plain = ast.unparse(tree)
     for path in _places(tree, ()):
         before = _at(tree, path)
@@ -130,7 +133,7 @@ def mutants(module: str) -> Iterator[Mutant]:
             fault = f"{_short(before)} → {_short(new)}"
             source = ast.unparse(ast.fix_missing_locations(changed))
             if source != plain:  # the two indices of (0, 0) may be swapped as often as one likes
-                yield Mutant(module, before.lineno, fault, source)
+                yield Mutant(module, before.lineno, fault, source, lines[before.lineno - 1].strip())
 
 
 def _places(node: ast.AST, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
@@ -322,10 +325,11 @@ def _try_all(options: argparse.Namespace, known: dict[str, str]) -> int:
             "killed": len(all_of_them) - len(alive),
             "survivors": {m.key: known.get(m.key, "") for m in alive},
         }
-        print(f"{module}: {len(all_of_them) - len(alive)} of {len(all_of_them)} killed", flush=True)
+        print(f"{module}: {len(all_of_them) - len(alive)} of {len(all_of_them)} killed")
         for mutant in alive:
             reason = known.get(mutant.key)
-            print(f"  line {mutant.line}: {mutant.fault}" + (f" ({reason})" if reason else ""))
+            told_why = f" ({reason})" if reason else f" in {mutant.text}"
+            print(f"  line {mutant.line}: {mutant.fault}{told_why}", flush=True)
         told[module]["excused"] = len(excused)
     total = sum(module["mutants"] - module["excused"] for module in told.values())
     dead = sum(module["killed"] for module in told.values())

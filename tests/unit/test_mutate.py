@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import mutate
@@ -88,3 +89,12 @@ def test_a_fault_kills_and_the_module_as_it_stands_does_not(root: Path) -> None:
 def test_every_kernel_has_tests_to_kill_its_mutants() -> None:
     modules = {p.stem for p in mutate.KERNELS.glob("*.py")} - mutate.NOT_KERNELS
     assert {module for module in modules if not mutate.tests_of(module)} == set()
+
+
+def test_every_excuse_is_for_a_mutant_that_there_is() -> None:
+    excuses = tomllib.loads(mutate.SURVIVORS.read_text("utf-8"))
+    assert excuses
+    assert all(excuses.values())
+    modules = {key.partition(":")[0] for key in excuses}
+    there = {mutant.key for module in modules for mutant in mutate.mutants(module)}
+    assert set(excuses) <= there
