@@ -47,6 +47,16 @@ SKIPPED_FUNCTIONS = {"cases"}
 # What only tells the compiler how to schedule: no interpreter can see a change of it.
 SKIPPED_KEYWORDS = {"compiler_params", "name", "cost_estimate"}
 
+SLOW_TO_IMPORT = (
+    "hypothesis",
+    "jax._src.pallas.hlo_interpreter",
+    "jax._src.pallas.mosaic.interpret.interpret_pallas_call",
+    "jax._src.pallas.mosaic.lowering",
+    "jax.experimental.pallas.tpu",
+    "pallas_rungs.ladder.rungs",
+    "pytest",
+)
+
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -285,9 +295,8 @@ def _import_what_is_slow(compiled: str) -> None:
     tempfile.tempdir = compiled  # a child that is killed cannot clear its own
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-    import hypothesis  # noqa: F401
-
-    import pallas_rungs.ladder.rungs  # noqa: F401
+    for name in SLOW_TO_IMPORT:
+        importlib.import_module(name)
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """Runs the tests by pytest: most of them side by side, one process for each core.
 
-Usage: run_tests.py PATH... [-- PYTEST-OPTION...]
+Usage: run_tests.py PATH... [PYTEST-OPTION...], with paths from tests/ on or absolute
 
 The tests that build the book and look at its pages come last and one after the other: a build has
 processes of its own. What fails in the first part does not keep the second from being run.
@@ -36,17 +36,22 @@ def main() -> int:
         )
     if absent and in_ci:
         return 1
-    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
-    paths = [argument for argument in sys.argv[1:end] if not argument.startswith("-")]
+    paths = [argument for argument in sys.argv[1:] if _is_path(argument)]
     options = [argument for argument in sys.argv[1:] if argument not in (*paths, "--")]
-    alone = [path for path in paths if path.startswith(ONE_BY_ONE)]
+    alone = [path for path in paths if path.rstrip("/") == "tests" or path.startswith(ONE_BY_ONE)]
     others = [path for path in paths if path not in alone]
     statuses = [
         _pytest(*how, *options, *which)
         for how, which in ((SIDE_BY_SIDE, others), ((), alone))
         if which
     ]
-    return next(filter(None, statuses), 0)
+    # An option such as -k may leave nothing of one part.
+    telling = [status for status in statuses if status != NOTHING_COLLECTED]
+    return next(filter(None, telling), 0) if telling else NOTHING_COLLECTED
+
+
+def _is_path(argument: str) -> bool:
+    return Path(argument).is_absolute() or Path(argument).parts[:1] == ("tests",)
 
 
 def _pytest(*arguments: str) -> int:

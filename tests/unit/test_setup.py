@@ -11,6 +11,7 @@ from pathlib import Path
 import compile_pins
 import programs
 import pytest
+import run_tests
 import set_up
 
 # find_python.sh
@@ -339,3 +340,40 @@ def test_skipped_test_fails_a_ci_run(root: Path, tmp_path: Path) -> None:
             check=False,
         )
         assert ended.returncode == status, ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "parts", "statuses", "status"),
+    [
+        (["tests/unit", "tests/book"], [["tests/unit"], ["tests/book"]], [0, 0], 0),
+        (["tests/unit", "tests/browser"], [["tests/unit"], ["tests/browser"]], [0, 1], 1),
+        (["tests/unit", "tests/book"], [["tests/unit"], ["tests/book"]], [2, 0], 2),
+        (["tests/bugs", "-k", "book"], [["-k", "book", "tests/bugs"]], [0], 0),
+        (["tests/bugs", "-k", "no_such"], [["-k", "no_such", "tests/bugs"]], [5], 5),
+        (
+            ["tests/unit", "tests/book", "--", "-k", "x"],
+            [["-k", "x", "tests/unit"], ["-k", "x", "tests/book"]],
+            [5, 0],
+            0,
+        ),
+        (["tests"], [["tests"]], [0], 0),
+    ],
+)
+def test_what_is_asked_goes_to_pytest_in_two_parts(
+    asked: list[str],
+    parts: list[list[str]],
+    statuses: list[int],
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[list[str]] = []
+
+    def noted(*arguments: str) -> int:
+        ran.append([argument for argument in arguments if argument not in run_tests.SIDE_BY_SIDE])
+        return statuses[len(ran) - 1]
+
+    monkeypatch.setattr(run_tests, "missing", dict)
+    monkeypatch.setattr(run_tests, "_pytest", noted)
+    monkeypatch.setattr(sys, "argv", ["run_tests.py", *asked])
+    assert run_tests.main() == status
+    assert ran == parts
