@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,11 +21,14 @@ from sphinx.util import logging
 from pallas_rungs.book.dependencies import chapter_key, import_roots, versions
 from pallas_rungs.book.faults import ChapterFaults, fault_log
 from pallas_rungs.book.findings import failure_fault, stderr_faults
+from pallas_rungs.book.forked_kernels import ForkServer
 from pallas_rungs.book.lasting import LastingNames
 from pallas_rungs.book.notebooks import Chapter, read_chapter
 from pallas_rungs.book.session import Failure, Session
 from pallas_rungs.book.store import Execution, Store
 from pallas_rungs.claims import MIME
+from pallas_rungs.compilers import libtpu
+from pallas_rungs.compilers.service import ADDRESS_VARIABLE
 
 _log = logging.getLogger(__name__)
 
@@ -223,13 +228,15 @@ async def _execute_all(app: Sphinx, book: Book, waiting: list[str], jobs: int) -
     gate = asyncio.Semaphore(jobs)
     left = len(waiting)
 
-    async def one(docname: str) -> None:
+    async def one(docname: str, shared: _Shared) -> None:
         nonlocal left
         chapter = book.chapters[docname]
         async with gate:
             _log.info("chapters: executing %s", chapter.shown)
             notebook = copy.deepcopy(chapter.notebook)
-            session = Session(notebook, book.environment, _cell_seconds(app))
+            session = Session(
+                notebook, shared.environment, _cell_seconds(app), server=shared.server
+            )
             failure = await session.run()
         left -= 1
         healthy = _judge(app, book, chapter, notebook, session, failure)
@@ -238,7 +245,31 @@ async def _execute_all(app: Sphinx, book: Book, waiting: list[str], jobs: int) -
 
     took = {docname: book.store.last_seconds(docname) for docname in waiting}
     order = sorted(waiting, key=lambda docname: -took[docname])
-    await asyncio.gather(*(one(docname) for docname in order))
+    with _shared(book.environment, jobs) as shared:
+        await asyncio.gather(*(one(docname, shared) for docname in order))
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What the kernels of a build have in common.
+
+    Attributes:
+        server: The process that they are forked from; none where kernels cannot be forked.
+        environment: Their variables, which name the compilers that they share.
+    """
+
+    server: ForkServer | None
+    environment: dict[str, str]
+
+
+@contextlib.contextmanager
+def _shared(environment: dict[str, str], jobs: int) -> Iterator[_Shared]:
+    with contextlib.ExitStack() as stack:
+        compilers = stack.enter_context(libtpu.service(jobs))
+        server = None
+        if ForkServer.available():
+            server = stack.enter_context(ForkServer(environment))
+        yield _Shared(server, environment | {ADDRESS_VARIABLE: compilers.address})
 
 
 def _judge(

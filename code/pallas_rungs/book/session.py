@@ -22,6 +22,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from pallas_rungs.book.forked_kernels import ForkedProvisioner, ForkServer
+
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _POSTMORTEM_SECONDS = 10
 
@@ -65,12 +67,14 @@ class Session:
         environment: All variables of the kernel's process.
         cell_seconds: The limit for one cell, in seconds.
         record_timing: Note in each cell's metadata when it began and ended.
+        server: Where the kernel is forked from; without one it is a process of its own.
     """
 
     notebook: NotebookNode
     environment: Mapping[str, str]
     cell_seconds: int
     record_timing: bool = False
+    server: ForkServer | None = None
     current: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
 
@@ -81,6 +85,8 @@ class Session:
             manager = AsyncKernelManager(
                 kernel_name="python3", kernel_spec_manager=_OwnInterpreter()
             )
+            if self.server is not None:
+                manager.provisioner = ForkedProvisioner(manager, self.server)
             client = NotebookClient(
                 self.notebook,
                 km=manager,

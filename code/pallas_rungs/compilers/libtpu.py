@@ -19,6 +19,7 @@ from typing import Any
 from pallas_rungs.compilers import cache as disk
 from pallas_rungs.compilers.chips import Chip, chip_named
 from pallas_rungs.compilers.process import Died, Reply, TimedOut, Worker, WorkerStartError
+from pallas_rungs.compilers.service import ADDRESS_VARIABLE, Service, ServiceWorker
 
 WORKER_ENVIRONMENT: dict[str, str | None] = {
     "JAX_PLATFORMS": "cpu",
@@ -174,7 +175,7 @@ def installed_versions() -> dict[str, str]:
     return {**found, "libtpu": libtpu_version() or "none"}
 
 
-_worker: Worker | None = None
+_worker: Worker | ServiceWorker | None = None
 _worker_flags = ""
 _worker_lock = threading.Lock()
 
@@ -194,15 +195,30 @@ def close() -> None:
         worker.close()
 
 
-def _shared_worker() -> Worker:
-    """The worker of this process, made anew when libtpu's flags have changed."""
+def new_worker() -> Worker:
+    """Return a worker that compiles with libtpu; it starts with its first program."""
+    return Worker("pallas_rungs.compilers.libtpu_worker", env=WORKER_ENVIRONMENT)
+
+
+def service(workers: int) -> Service:
+    """Return a service of that many workers, for processes whose `ADDRESS_VARIABLE` names it."""
+    return Service(new_worker, workers)
+
+
+def _shared_worker() -> Worker | ServiceWorker:
+    """The worker of this process, made anew when libtpu's flags have changed.
+
+    A service's workers were started with the flags of another process: with flags of its own, a
+    process has a worker of its own.
+    """
     global _worker, _worker_flags
     flags = os.environ.get(FLAGS_VARIABLE, "")
     with _worker_lock:
         if _worker is None or flags != _worker_flags:
             if _worker is not None:
                 _worker.close()
-            _worker = Worker("pallas_rungs.compilers.libtpu_worker", env=WORKER_ENVIRONMENT)
+            address = os.environ.get(ADDRESS_VARIABLE)
+            _worker = ServiceWorker(address) if address and not flags else new_worker()
             _worker_flags = flags
         return _worker
 

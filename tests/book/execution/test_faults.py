@@ -107,7 +107,7 @@ def test_no_kernel_is_left_behind(faulty):
     orphans = [
         line
         for line in listed.stdout.splitlines()
-        if "ipykernel_launcher" in line and line.split()[0] == "1"
+        if ("ipykernel_launcher" in line or "fork_server" in line) and line.split()[0] == "1"
     ]
     assert orphans == []
 
@@ -164,8 +164,7 @@ def test_an_interrupted_build_leaves_no_process(tmp_path, small):
     while not list(tmp_path.glob("chapter-*/started")):
         assert build.poll() is None
         time.sleep(0.1)
-    (kernel,) = [p for p in psutil.Process(build.pid).children() if "ipykernel" in str(p.cmdline())]
-    family = [kernel, *kernel.children(recursive=True)]
+    family = psutil.Process(build.pid).children(recursive=True)
     assert any("98765" in member.cmdline() for member in family)
     build.send_signal(signal.SIGINT)
     assert build.wait(60) != 0
