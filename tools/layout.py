@@ -21,7 +21,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("book",),
-    ("practice", "doctor"),
+    ("practice", "doctor", "museum"),
     ("ladder", "walk", "exhibits", "figures"),
     ("compilers", "ir", "performance"),
     ("bugs",),

@@ -7,6 +7,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
+GROUP = "NaN where numbers should be"
 SYMPTOM = "NaN everywhere in the interpreters, leftovers of other work on a chip"
 RULE = "Output and scratch memory starts out undefined: the first visit writes, the others add."
 FIRST_CAUGHT = "interpret"

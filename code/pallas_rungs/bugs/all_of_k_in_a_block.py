@@ -10,6 +10,7 @@ import numpy as np
 from pallas_rungs.kernels.case import Case
 from pallas_rungs.kernels.matmul import matmul
 
+GROUP = "passes on CPU, fails to compile"
 SYMPTOM = "RESOURCE_EXHAUSTED from the compiler, after every other rung has passed"
 RULE = "Each block that is streamed in takes its bytes twice; only the compiler adds them up."
 FIRST_CAUGHT = "compile"

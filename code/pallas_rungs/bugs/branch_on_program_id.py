@@ -7,6 +7,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
+GROUP = "error while tracing"
 SYMPTOM = "TracerBoolConversionError while tracing"
 RULE = "The body is traced once for all programs: what differs between programs goes in pl.when."
 FIRST_CAUGHT = "trace"

@@ -7,6 +7,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
+GROUP = "error while tracing"
 SYMPTOM = "ValueError while tracing: the kernel function captures constants"
 RULE = "A kernel may close over Python numbers, never over arrays: each array is an operand."
 FIRST_CAUGHT = "trace"

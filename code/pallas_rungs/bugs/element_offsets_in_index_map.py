@@ -6,6 +6,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
+GROUP = "NaN where numbers should be"
 SYMPTOM = "some blocks right, others missing: two blocks would look almost right, four do not"
 RULE = "An index map returns block indices; Pallas multiplies them by the block size."
 FIRST_CAUGHT = "interpret"

@@ -12,6 +12,7 @@ from pallas_rungs.kernels.case import Case
 
 __all__ = ["broken", "cases", "fixed", "reference"]
 
+GROUP = "NaN where numbers should be"
 SYMPTOM = "right with interpret=True and in the simulator; NaN where nobody simplifies x * mask"
 RULE = "Zero times NaN is NaN: mask with jnp.where, which selects, and never by multiplying."
 FIRST_CAUGHT = "interpret"

@@ -9,6 +9,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
+GROUP = "passes on CPU, fails to compile"
 SYMPTOM = "the compiler cannot prove that an index is a multiple of 128, and refuses"
 RULE = "A slice at a computed offset starts at a provable multiple of the tile: 128 lanes here."
 FIRST_CAUGHT = "compile"

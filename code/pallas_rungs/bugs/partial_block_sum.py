@@ -8,6 +8,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
+GROUP = "NaN where numbers should be"
 SYMPTOM = "NaN in every row sum: the last block holds 44 columns of x and 84 of nothing"
 RULE = "What lies past the end of an array in a partial block is not zero: mask before summing."
 FIRST_CAUGHT = "interpret"

@@ -8,6 +8,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
+GROUP = "passes on CPU, fails to compile"
 SYMPTOM = "NotImplementedError while lowering: Unimplemented primitive ... cumsum"
 RULE = "Each backend lowers the primitives it has a rule for; the interpreters evaluate them all."
 FIRST_CAUGHT = "lower"

@@ -8,6 +8,7 @@ from jax.experimental import pallas as pl
 from pallas_rungs.kernels.case import Case
 from pallas_rungs.kernels.matmul import matmul_kernel
 
+GROUP = "right with interpret=True, wrong on a chip"
 SYMPTOM = "right with interpret=True; on a chip an output block comes back as undefined memory"
 RULE = "An output block may be visited again only on the very next step: K is the last grid axis."
 FIRST_CAUGHT = "simulate"

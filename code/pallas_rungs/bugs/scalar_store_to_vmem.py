@@ -8,6 +8,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 
+GROUP = "passes on CPU, fails to compile"
 SYMPTOM = "ValueError while lowering: Cannot store scalars to VMEM"
 RULE = "VMEM takes vectors: a scalar result goes to SMEM, or is stored as a vector."
 FIRST_CAUGHT = "lower"
