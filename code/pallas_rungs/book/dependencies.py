@@ -26,6 +26,7 @@ _NO_CONTENT = {
     "PALLAS_RUNGS_NO_CACHE",
     "PALLAS_RUNGS_JOBS",
     "PALLAS_RUNGS_CELL_SECONDS",
+    "PALLAS_RUNGS_CLIMBS",
 }
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import copy
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from pallas_rungs.book.store import Execution, Store
 from pallas_rungs.claims import MIME
 from pallas_rungs.compilers import libtpu
 from pallas_rungs.compilers.service import ADDRESS_VARIABLE
+from pallas_rungs.ladder.sharing import FOLDER
 
 _log = logging.getLogger(__name__)
 
@@ -184,6 +186,7 @@ def _execute(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
             log.add(fault)
     waiting = [docname for docname in book.keys if docname not in book.executions]
     if waiting:
+        book.environment[FOLDER] = str(_emptied(Path(app.outdir).parent / "climbs"))
         jobs = _jobs(app)
         _log.info("chapters: %d to execute, %d at a time", len(waiting), jobs)
         asyncio.run(_execute_all(app, book, waiting, jobs))
@@ -197,6 +200,13 @@ def _execute(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     env.mystnb_config = env.mystnb_config.copy(  # type: ignore[attr-defined]
         custom_formats=formats, execution_mode="off"
     )
+
+
+def _emptied(folder: Path) -> Path:
+    """Return a folder in which nothing is left of an earlier build."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
 
 
 def read_executed(text: str, *, docname: str) -> NotebookNode:

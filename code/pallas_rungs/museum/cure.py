@@ -112,4 +112,5 @@ def _code(function: object) -> list[str]:
         line
         for number, line in enumerate(lines, start=1)
         if not said.lineno <= number <= (said.end_lineno or said.lineno)
+        and not (line == "" and number == (said.end_lineno or said.lineno) + 1)
     ]
