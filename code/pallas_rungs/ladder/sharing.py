@@ -1,8 +1,8 @@
 """Reports that several pages of a book show are made once in a build, and shared.
 
 Each page is executed in a process of its own. A build gives all of them one folder, empty when it
-begins, by the variable `FOLDER`: the first page that wants a report makes it and leaves it there, the
-others read it. So what a page shows was executed in that build. Without the variable, as in a
+begins, by the variable `FOLDER`: the first page that wants a report makes it and leaves it there,
+the others read it. So what a page shows was executed in that build. Without the variable, as in a
 reader's notebook, every process makes its own.
 """
 

@@ -1,4 +1,4 @@
-"""Bugs on the ladder; while a book is built each of them is climbed once, and the pages share it."""
+"""Bugs on the ladder; while a book is built each is climbed once, and the pages share that."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Variant = Literal["broken", "fixed"]
 def climb_bug(bug: ModuleType, variant: Variant = "broken") -> Report:
     """Climb a bug of the museum, or its cure, on its first case, for v5e.
 
-    The bug is tried on every rung, its cure on the rung that caught the bug and on the last one; that
-    it passes all of them is what the museum's tests are for.
+    The bug is tried on every rung, its cure on the rung that caught the bug and on the last one.
+    That it passes all of them is what the museum's tests are for.
 
     Args:
       bug: a module of `pallas_rungs.bugs`.
