@@ -1,13 +1,15 @@
-"""The labels of the museum: complete, consistent, and one bug for every rung."""
+"""The labels of the museum: complete, consistent, and some bugs for every rung and symptom."""
 
+from collections import Counter
 from types import ModuleType
 
 import pytest
 
-from pallas_rungs.bugs import MUSEUM
+from pallas_rungs import bugs
+from pallas_rungs.bugs import GROUPS, MUSEUM
 
 RUNGS = ("trace", "interpret", "simulate", "lower", "compile")
-STATUSES = {"passed", "wrong", "refused", "crashed"}
+STATUSES = {"passed", "wrong", "refused", "deadlocked", "crashed"}
 
 each_bug = pytest.mark.parametrize("bug", MUSEUM, ids=lambda bug: bug.__name__.rpartition(".")[2])
 
@@ -32,8 +34,21 @@ def test_symptom_and_rule_are_one_line_each(bug: ModuleType) -> None:
         assert "\n" not in label
 
 
-def test_every_rung_is_the_first_to_catch_a_bug_and_one_is_caught_by_none() -> None:
-    assert {bug.FIRST_CAUGHT for bug in MUSEUM} == {*RUNGS, "none"}
+def test_no_two_bugs_have_the_same_symptom_or_rule() -> None:
+    for label in ("SYMPTOM", "RULE"):
+        said = [getattr(bug, label) for bug in MUSEUM]
+        assert len(set(said)) == len(said)
+
+
+def test_every_symptom_of_the_closed_set_has_its_bugs() -> None:
+    assert {bug.GROUP for bug in MUSEUM} == set(GROUPS)
+
+
+def test_every_rung_is_the_first_to_catch_some_bugs_and_two_or_more_are_caught_by_none() -> None:
+    counts = Counter(bug.FIRST_CAUGHT for bug in MUSEUM)
+    assert set(counts) == {*RUNGS, "none"}
+    assert counts["none"] >= 2
+    assert counts.total() >= 26
 
 
 def test_the_museum_follows_the_rungs() -> None:
@@ -43,5 +58,5 @@ def test_the_museum_follows_the_rungs() -> None:
 
 def test_no_bug_is_shown_twice_or_left_out(root) -> None:
     files = {path.stem for path in (root / "code/pallas_rungs/bugs").glob("*.py")}
-    names = [bug.__name__.rpartition(".")[2] for bug in MUSEUM]
+    names = [bugs.name(bug) for bug in MUSEUM]
     assert sorted(names) == sorted(files - {"__init__"})

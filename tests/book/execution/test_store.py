@@ -61,6 +61,19 @@ def test_the_gate_executes_everything(twin):
     assert build.executed == ["book/alpha.md", "book/beta.md"]
 
 
+def test_what_chapters_share_is_of_this_build_alone(twin, small):
+    shares = (
+        'import os\nfrom pathlib import Path\n\nfolder = Path(os.environ["PALLAS_RUNGS_CLIMBS"])\n'
+        'assert not list(folder.iterdir())\n(folder / "left.json").write_text("first")\n'
+    )
+    twin.edit("book/alpha.md", "The end.", small.cell(shares))
+    assert twin.build().executed == ["book/alpha.md"]
+    twin.edit("book/alpha.md", '"first"', '"second"')
+    build = twin.build()
+    assert build.code == 0, build.output
+    assert build.executed == ["book/alpha.md"]
+
+
 def test_a_page_lists_what_it_proved(healthy):
     page = healthy.book.page("alpha")
     assert '<section class="pr-proved" id="what-this-page-proved">' in page
