@@ -7,7 +7,7 @@ from jax.experimental import pallas as pl
 from pallas_rungs.kernels.case import Case
 
 GROUP = "passes on CPU, fails to compile"
-SYMPTOM = "right with interpret=True; the compiler aborts and takes its process with it"
+SYMPTOM = "the compiler aborts, with a failed check, and takes its process with it"
 RULE = "A block must start inside the array: an axis with one block has block index 0 alone."
 FIRST_CAUGHT = "simulate"
 EXPECTED = {

@@ -9,7 +9,7 @@ from jax.experimental.pallas import tpu as pltpu
 from pallas_rungs.kernels.case import Case
 
 GROUP = "right with interpret=True, wrong on a chip"
-SYMPTOM = "right with interpret=True, sometimes wrong on a chip: the copy and the read race"
+SYMPTOM = "sometimes right and sometimes not: the copy and the read race"
 RULE = "start() only begins a copy: its destination is undefined until wait() has returned."
 FIRST_CAUGHT = "simulate"
 EXPECTED = {

@@ -8,7 +8,7 @@ from jax.experimental import pallas as pl
 from pallas_rungs.kernels.case import Case
 
 GROUP = "passes on CPU, fails to compile"
-SYMPTOM = "right in both interpreters, refused by the lowering for TPU"
+SYMPTOM = "ValueError while lowering: the last two dimensions ... are divisible by 8 and 128"
 RULE = "The last two axes of a block are multiples of 8 and 128, or the whole axis."
 FIRST_CAUGHT = "lower"
 EXPECTED = {

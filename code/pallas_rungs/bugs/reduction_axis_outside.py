@@ -9,7 +9,7 @@ from pallas_rungs.kernels.case import Case
 from pallas_rungs.kernels.matmul import matmul_kernel
 
 GROUP = "right with interpret=True, wrong on a chip"
-SYMPTOM = "right with interpret=True; on a chip an output block comes back as undefined memory"
+SYMPTOM = "blocks of the output come back as undefined memory, or without some of their sums"
 RULE = "An output block may be visited again only on the very next step: K is the last grid axis."
 FIRST_CAUGHT = "simulate"
 EXPECTED = {

@@ -10,7 +10,7 @@ from jax.experimental import pallas as pl
 from pallas_rungs.kernels.case import Case
 
 GROUP = "error while tracing"
-SYMPTOM = "a TypeError or ValueError that speaks of Ref{float32[8,128]} where an array was meant"
+SYMPTOM = "TypeError: exp got a Ref, but a Ref can't be passed where an array is expected"
 RULE = "A ref is memory, not a value: x_ref[...] reads it, and o_ref[...] = writes it."
 FIRST_CAUGHT = "trace"
 EXPECTED = {

@@ -11,7 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 from pallas_rungs.kernels.case import Case
 
 GROUP = "hangs"
-SYMPTOM = "interpret=True is right; on a chip the kernel never comes back"
+SYMPTOM = "interpret=True is right; on a chip the call never comes back"
 RULE = "A wait lasts until its semaphore is signalled: one wait for each copy that was started."
 FIRST_CAUGHT = "simulate"
 EXPECTED = {

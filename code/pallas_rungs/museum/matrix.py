@@ -39,7 +39,11 @@ _CSS = (
     "@container(max-width:36rem){.pr-figure .pr-museum thead th:not(:first-child){"
     "writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:.3rem .1rem}"
     ".pr-figure .pr-museum :is(th,td){padding:.3rem .05rem}"
-    ".pr-figure .pr-museum td{min-width:0}}"
+    ".pr-figure .pr-museum th:first-child{min-width:0;overflow-wrap:anywhere}"
+    ".pr-figure .pr-museum td{min-width:1.6rem}"
+    ".pr-figure .pr-museum .pr-status{font-size:.7rem}"
+    ".pr-figure .pr-museum td:not(.pr-caught) .pr-status span{position:absolute;width:1px;"
+    "height:1px;overflow:hidden;clip-path:inset(50%)}}"
 )
 
 
