@@ -35,10 +35,10 @@ def test_the_sick_kernel_gets_the_expected_verdicts(bug: ModuleType) -> None:
 
 
 @each_bug
-def test_the_cured_kernel_passes_every_rung(bug: ModuleType) -> None:
+def test_the_cured_kernel_passes_every_rung_that_can_try_it(bug: ModuleType) -> None:
+    cannot = {rung: said for rung, said in bug.EXPECTED.items() if said == "tool cannot"}
     for report in climbed(bug, "fixed"):
-        assert {v.rung for v in report.verdicts} == {Rung(rung) for rung in bug.EXPECTED}
-        assert report.passed, report
+        assert verdicts(report) == {**dict.fromkeys(bug.EXPECTED, "passed"), **cannot}, report
 
 
 def test_the_matrix_is_the_recorded_one() -> None:

@@ -2,7 +2,7 @@
 
 A module of the museum has ``broken`` and ``fixed`` (the call, sick and cured), ``reference``
 (NumPy, float64), ``cases()``, and five constants: ``EXPECTED`` (the verdict on ``broken``, by
-rung), ``FIRST_CAUGHT`` (the first rung whose verdict is not "passed", or "none"), ``GROUP`` (one of
+rung), ``FIRST_CAUGHT`` (the first rung that blames the kernel, or "none"), ``GROUP`` (one of
 `GROUPS`), ``SYMPTOM`` (what its author sees) and ``RULE`` (what its author did not know).
 
 What a symptom says of a chip is what people report or what the rule lets expect; no kernel of the
@@ -45,6 +45,7 @@ from pallas_rungs.bugs import (
     product_at_default_precision,
     reduction_axis_outside,
     ref_without_brackets,
+    remote_copy_not_received,
     row_of_packed_type,
     scalar_store_to_vmem,
     scan_with_outputs,
@@ -93,6 +94,7 @@ MUSEUM: tuple[ModuleType, ...] = (
     parallel_reduction,
     aliased_block_not_written,
     buffer_reused_too_early,
+    remote_copy_not_received,
     unsorted_segments,
     copy_left_in_flight,
     wait_without_copy,
