@@ -8,7 +8,7 @@ from html import escape
 from types import ModuleType
 
 from pallas_rungs import bugs
-from pallas_rungs.figures.glyphs import first_caught, glyph
+from pallas_rungs.figures.glyphs import STATUSES, first_caught, glyph
 from pallas_rungs.figures.svg import el
 from pallas_rungs.figures.tables import status_html
 from pallas_rungs.figures.theme import stylesheet
@@ -39,10 +39,8 @@ _CSS = (
     "@container(max-width:36rem){.pr-figure .pr-museum thead th:not(:first-child){"
     "writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:.3rem .1rem}"
     ".pr-figure .pr-museum :is(th,td){padding:.3rem .05rem}"
-    ".pr-figure .pr-museum th:first-child{min-width:0;overflow-wrap:anywhere}"
-    ".pr-figure .pr-museum td{min-width:1.6rem}"
-    ".pr-figure .pr-museum .pr-status{font-size:.7rem}"
-    ".pr-figure .pr-museum td:not(.pr-caught) .pr-status span{position:absolute;width:1px;"
+    ".pr-figure .pr-museum td{min-width:1.9rem}"
+    ".pr-figure .pr-museum .pr-status span{position:absolute;width:1px;"
     "height:1px;overflow:hidden;clip-path:inset(50%)}}"
 )
 
@@ -80,7 +78,7 @@ class Matrix:
             f"{self._filter(groups)}"
             f'<div class="pr-scroll" role="region" tabindex="0" aria-label="{escape(self.alt)}">'
             f'<table class="pr-museum"><thead><tr><th scope="col">bug</th>{top}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
+            f"<tbody>{body}</tbody></table></div>{self._key()}"
         )
         css = stylesheet(markup + _CSS) + _CSS + ".pr-figure .pr-scroll{overflow-x:auto}" + hides
         return f'<div class="pr-figure"><style>{css}</style>{markup}</div>'
@@ -103,6 +101,12 @@ class Matrix:
             for value, words, count in choices
         )
         return f'<fieldset class="pr-filter"><legend>What do you see?</legend>{labels}</fieldset>'
+
+    def _key(self) -> str:
+        """Marks and words, for readers whose screen is too narrow for words in the cells."""
+        there = {status for statuses in self.rows.values() for status in statuses.values()}
+        items = "".join(f"<li>{status_html(s)}</li>" for s in STATUSES if s in there)
+        return f'<div class="pr-fig-narrow"><ul class="pr-key">{items}</ul></div>'
 
     def _row(self, name: str, statuses: Mapping[str, str]) -> str:
         bug = self.museum[name]

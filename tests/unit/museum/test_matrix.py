@@ -49,6 +49,12 @@ def test_every_row_is_shown_before_a_symptom_is_chosen() -> None:
     assert "<script" not in html
 
 
+def test_the_key_has_the_statuses_that_occur_and_no_others() -> None:
+    html = matrix({"dma_without_wait": bugs.dma_without_wait.EXPECTED}, alt=ALT)._repr_html_()
+    key = html.partition('class="pr-key"')[2]
+    assert re.findall(r'data-status="([^"]+)"', key) == ["passed", "wrong"]
+
+
 def test_a_name_that_is_no_bugs_is_refused() -> None:
     with pytest.raises(ValueError, match="no bug is called unheard_of"):
         matrix({"unheard_of": {}}, alt=ALT)
