@@ -63,7 +63,7 @@ GROUPS: dict[str, str] = {
     "passes on CPU, fails to compile": "museum-refused",
     "NaN where numbers should be": "museum-wrong-numbers",
     "finite but wrong": "museum-wrong-numbers",
-    "right with interpret=True, wrong on a chip": "museum-on-the-chip",
+    "wrong on the chip only": "museum-on-the-chip",
     "hangs": "museum-on-the-chip",
     "only slow": "museum-on-the-chip",
 }

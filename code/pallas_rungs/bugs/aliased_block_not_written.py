@@ -9,7 +9,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = "the blocks that the kernel leaves alone come back as something else"
 RULE = (
     "An output block goes through a buffer that is written back whole: also with an alias, fill it."

@@ -10,7 +10,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = "now and then a block of the result holds what belongs into the one after it"
 RULE = "A buffer belongs to its copy until the copy was waited for, as source and as destination."
 FIRST_CAUGHT = "simulate"

@@ -8,7 +8,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = "sometimes right and sometimes not: the copy and the read race"
 RULE = "start() only begins a copy: its destination is undefined until wait() has returned."
 FIRST_CAUGHT = "simulate"

@@ -10,7 +10,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = "without pl.multiple_of it does not compile, with it the rows may come from elsewhere"
 RULE = "pl.multiple_of is a promise that nobody checks: use it only on what you computed as k * 8."
 FIRST_CAUGHT = "none"

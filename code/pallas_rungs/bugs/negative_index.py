@@ -11,7 +11,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = "none on any rung: the compiled kernel loads from the row before the start of the block"
 RULE = "A Ref is addressed, not indexed as in NumPy: write the row as x_ref.shape[0] - 1."
 FIRST_CAUGHT = "none"

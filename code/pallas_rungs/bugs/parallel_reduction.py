@@ -12,7 +12,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = "right on a chip with one core, wrong sums on one with two"
 RULE = (
     "A grid axis that carries an accumulator is 'arbitrary': only independent steps are parallel."

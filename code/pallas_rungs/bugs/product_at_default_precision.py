@@ -10,7 +10,7 @@ from jax.experimental import pallas as pl
 
 from pallas_rungs.kernels.case import Case
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = "agrees to six digits on a CPU; people report three or so on a chip"
 RULE = "Default precision is the platform's choice: where digits count, ask for Precision.HIGHEST."
 FIRST_CAUGHT = "none"

@@ -8,7 +8,7 @@ from jax.experimental import pallas as pl
 from pallas_rungs.kernels.case import Case
 from pallas_rungs.kernels.matmul import matmul_kernel
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = "blocks of the output come back as undefined memory, or without some of their sums"
 RULE = "An output block may be visited again only on the very next step: K is the last grid axis."
 FIRST_CAUGHT = "simulate"

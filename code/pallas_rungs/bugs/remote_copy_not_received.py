@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec
 
 from pallas_rungs.kernels.case import Case
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = "what comes from the other device is sometimes old, or nothing at all"
 RULE = "wait_send says that my data has left; wait_recv that the other's has come: wait for both."
 FIRST_CAUGHT = "simulate"

@@ -8,7 +8,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 
-GROUP = "right with interpret=True, wrong on a chip"
+GROUP = "wrong on the chip only"
 SYMPTOM = (
     "right for sorted segments; for shuffled ones sums are lost, and interpret=True sees nothing"
 )
