@@ -43,7 +43,6 @@ WANTED = 0.9
 SECONDS = 180
 
 NOT_KERNELS = {"__init__", "case", "catalogue"}
-SKIPPED_FUNCTIONS = {"cases"}
 # What only tells the compiler how to schedule: no interpreter can see a change of it.
 SKIPPED_KEYWORDS = {"compiler_params", "name", "cost_estimate"}
 
@@ -52,10 +51,14 @@ SLOW_TO_IMPORT = (
     "jax._src.pallas.hlo_interpreter",
     "jax._src.pallas.mosaic.interpret.interpret_pallas_call",
     "jax._src.pallas.mosaic.lowering",
+    "jax.experimental.mosaic.gpu",
     "jax.experimental.pallas.tpu",
     "pallas_rungs.ladder.rungs",
     "pytest",
 )
+
+# Nobody reads what a mutant's tests say, so nothing is prepared for it.
+QUICKLY = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--assert=plain")
 
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
@@ -161,7 +164,7 @@ def _places(node: ast.AST, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 def _skipped(node: ast.AST, field: str) -> bool:
     match node:
         case ast.FunctionDef(name=name):
-            return name in SKIPPED_FUNCTIONS
+            return name == "cases" or name.endswith("_cases")
         case ast.Raise() | ast.JoinedStr() | ast.Import() | ast.ImportFrom():
             return True
         case ast.keyword(arg=name):
@@ -238,13 +241,29 @@ import collections, json
 from pallas_rungs.kernels.catalogue import KERNELS
 names = collections.defaultdict(list)
 for kernel in KERNELS:
-    tests = names[kernel.call.__module__.rpartition(".")[2]]
-    tests.append(
-        f"test_cases.py::test_a_call_is_for_the_chip_unless_told_otherwise[{kernel.name}]"
-    )
-    climb = "test_first_cases.py::test_the_case_passes_without_a_compiler"
-    tests += [f"{climb}[{kernel.name}-{number}]" for number in (0, 1)]
-print(json.dumps(names))
+    names[kernel.call.__module__.rpartition(".")[2]].append(kernel.name)
+first = "test_first_cases.py::test_the_"
+tests = {
+    module: [
+        *(
+            f"test_cases.py::test_a_call_is_for_the_chip_unless_told_otherwise[{kernel}]"
+            for kernel in kernels
+        ),
+        *(
+            f"{first}rung_is_content[{rung}-{kernel}-{number}]"
+            for rung in ("interpret", "lower")
+            for number in (0, 1)
+            for kernel in kernels
+        ),
+        *(
+            f"{first}simulator_is_content[{kernel}-{number}]"
+            for number in (0, 1)
+            for kernel in kernels
+        ),
+    ]
+    for module, kernels in names.items()
+}
+print(json.dumps(tests))
 """
 
 
@@ -278,7 +297,7 @@ def _run(mutant: Mutant, tests: list[str]) -> int:
         contextlib.redirect_stderr(io.StringIO()),
     ):
         sys.meta_path.insert(0, _Planted(mutant, folder))
-        return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests]))
+        return int(pytest.main([*QUICKLY, *tests]))
 
 
 def _import_what_is_slow(compiled: str) -> None:

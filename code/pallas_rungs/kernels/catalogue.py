@@ -66,7 +66,9 @@ class Kernel:
     devices: int = 1
 
 
-def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kernel:
+def kernel(
+    module: ModuleType, name: str | None = None, *, block: Any = None, **options: Any
+) -> Kernel:
     """Return a kernel of a module that keeps to the names of this package.
 
     Args:
@@ -76,6 +78,8 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
             ``TOOL_CANNOT``, the rungs whose tool cannot try it, and ``DEVICES``, how many
             devices the ring has that it runs on.
         name: Name of the call; the module's own last name by default.
+        block: Block sizes that the cases are made for, where those that the call takes by default
+            are so large that a simulator is long at two of them.
         **options: Keyword arguments for the call and its reference, to try another variant.
 
     Returns:
@@ -91,6 +95,8 @@ def kernel(module: ModuleType, name: str | None = None, **options: Any) -> Kerne
             update_wrapper(partial(call, **options), call),
             partial(reference, **options),
         )
+    if block:
+        call = update_wrapper(partial(call, block=block), call)
     return Kernel(
         name=" ".join([name, *(f"{option}={value}" for option, value in options.items())]),
         call=call if devices == 1 else over_the_ring(call, devices),
@@ -110,10 +116,10 @@ KERNELS = (
     kernel(all_gather_ring),
     kernel(axpy),
     kernel(column_sums),
-    kernel(flash_attention, "output_and_gradients", causal=True),
-    kernel(flash_attention_backward),
-    kernel(flash_attention_forward),
-    kernel(flash_attention_forward, causal=True),
+    kernel(flash_attention, "output_and_gradients", block=(128, 128), causal=True),
+    kernel(flash_attention_backward, block=(128, 128)),
+    kernel(flash_attention_forward, block=(128, 128)),
+    kernel(flash_attention_forward, block=(128, 128), causal=True),
     kernel(gather_blocks),
     kernel(grouped_matmul),
     kernel(layer_norm),
