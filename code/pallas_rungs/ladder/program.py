@@ -122,13 +122,21 @@ class Program:
 
     @cached_property
     def turns_masks_into_numbers(self) -> bool:
-        """Whether a boolean becomes a number anywhere, as it must before it can be multiplied."""
-        return any(
-            eqn.primitive.name == "convert_element_type"
-            and eqn.params["new_dtype"] != jnp.bool_
-            and getattr(eqn.invars[0].aval, "dtype", None) == jnp.bool_
-            for eqn in swap.equations(self.jaxpr)
-        )
+        """Whether a boolean becomes a number that can be multiplied.
+
+        The choice of a branch is a number too, and is left out where it is nothing else: every
+        `pl.when` makes one.
+        """
+        used: set[int] = set()
+        numbers: list[int] = []
+        for jaxpr in swap.jaxprs(self.jaxpr):
+            used.update(map(id, jaxpr.outvars))
+            for eqn in jaxpr.eqns:
+                chooses = eqn.primitive.name == "cond"
+                used.update(map(id, eqn.invars[1:] if chooses else eqn.invars))
+                if _becomes_a_number(eqn):
+                    numbers.append(id(eqn.outvars[0]))
+        return not used.isdisjoint(numbers)
 
     def overridden(self, interpret: Any) -> str:
         """Say which interpreter of the kernel's own gives way to `interpret`; empty if none."""
@@ -177,6 +185,14 @@ class Program:
         bodies = params.get("jaxprs") or (params.get("jaxpr"),)
         match = _DEFINED_AT.search(str(getattr(bodies[0].debug_info, "func_src_info", "")))
         return with_source(Frame(match[2], int(match[3]), match[1])) if match else None
+
+
+def _becomes_a_number(eqn: Any) -> bool:
+    return (
+        eqn.primitive.name == "convert_element_type"
+        and eqn.params["new_dtype"] != jnp.bool_
+        and getattr(eqn.invars[0].aval, "dtype", None) == jnp.bool_
+    )
 
 
 def _on_cpu() -> contextlib.AbstractContextManager[Any]:

@@ -43,6 +43,14 @@ def equations(jaxpr: Any, *, inside_kernels: bool = True) -> Iterator[JaxprEqn]:
                 yield from equations(inner, inside_kernels=inside_kernels)
 
 
+def jaxprs(jaxpr: Any) -> Iterator[Any]:
+    """Yield `jaxpr` and, recursively, the jaxprs inside it, kernel bodies included."""
+    yield jaxpr
+    for eqn in jaxpr.eqns:
+        for inner in sub_jaxprs(eqn.params):
+            yield from jaxprs(inner)
+
+
 def kernels(jaxpr: Any) -> list[JaxprEqn]:
     """Return the equations that launch a Pallas kernel, at any depth, in order."""
     return [

@@ -11,7 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 from ladder.core import sick_kernels as sick
 from pallas_rungs.ladder import Rung, Status
 from pallas_rungs.ladder.problem import Problem
-from pallas_rungs.ladder.program import Program
+from pallas_rungs.ladder.program import Program, trace
 from pallas_rungs.ladder.rungs import attempt, export_program, simulator_settings
 
 
@@ -103,6 +103,25 @@ def test_numbers_are_computed_again_where_a_mask_may_be_multiplied(monkeypatch):
 
     assert status(problem(above_ten, reference), "interpret") is Status.PASSED
     assert literally == [False, False, True]
+
+
+def test_the_choice_of_a_branch_is_no_mask():
+    def choosing_kernel(x_ref, o_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            o_ref[...] = x_ref[...]
+
+    def masking_kernel(x_ref, o_ref):
+        o_ref[...] = (pl.program_id(0) == 0).astype(x_ref.dtype) * x_ref[...]
+
+    def traced(kernel):
+        call = pl.pallas_call(
+            kernel, grid=(1,), out_shape=jax.ShapeDtypeStruct((8, 128), "float32")
+        )
+        return trace(call, (np.ones((8, 128), np.float32),))
+
+    assert not traced(choosing_kernel).turns_masks_into_numbers
+    assert traced(masking_kernel).turns_masks_into_numbers
 
 
 def test_settings_that_share_a_compiled_program_keep_their_own_verdicts():

@@ -20,9 +20,7 @@ def named(kernel: Kernel) -> str:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=named)
-def test_the_other_cases_pass_below_the_compiler(
-    kernel: Kernel, subtests: pytest.Subtests
-) -> None:
+def test_the_other_cases_pass_below_the_compiler(kernel: Kernel, subtests: pytest.Subtests) -> None:
     for case in kernel.cases()[2:]:
         with subtests.test(case.name):
             problem = problem_of(kernel, case)
