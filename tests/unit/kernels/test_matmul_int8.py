@@ -97,6 +97,14 @@ def test_a_tie_goes_to_the_even_integer() -> None:
     assert q[:, 0].tolist() == [127, 2, -4, 0, -127]
 
 
+def test_a_quotient_next_to_a_half_is_not_rounded_to_it_first() -> None:
+    w = np.array([[1.673656940460205], [-0.7577580213546753]], np.float32)
+    q, scale = quantise(w)
+    assert -57.5 < float(w[1, 0]) / float(scale[0]) < -57.4999
+    assert (w[1] / scale).item() == -57.5  # in float32, from where it would go on to -58
+    assert q[:, 0].tolist() == [127, -57]
+
+
 def test_columns_of_nothing_and_of_next_to_nothing() -> None:
     w = np.array([[0.0, 1e-44, 254.0], [0.0, 0.0, 2.0]], np.float32)
     q, scale = quantise(w)

@@ -205,6 +205,21 @@ def test_a_planted_fault_is_seen(module: Any, changes: Any, found: set[str]) -> 
     assert report.status("simulate", "races") in found, report
 
 
+# On one device, as a caller in a ``shard_map`` has it
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        right_permute.right_permute,
+        all_gather_ring.all_gather_ring,
+        reduce_scatter_ring.reduce_scatter_ring,
+    ],
+)
+def test_a_call_is_for_the_chip_unless_told_otherwise(call: Any) -> None:
+    assert inspect.signature(call).parameters["interpret"].default is False
+
+
 # Refusals
 
 
