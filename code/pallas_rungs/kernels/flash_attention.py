@@ -97,7 +97,7 @@ def flash_attention_reference(
 
 
 def cases() -> tuple[Case, ...]:
-    """Return inputs: blocks of 128 that divide and that do not, no head axis, bfloat16."""
+    """Return inputs in which the three launches meet; each of them has cases of its own."""
     rng = np.random.default_rng(0)
 
     def case(name: str, *shape: int, dtype: Any = np.float32) -> Case:
@@ -106,8 +106,6 @@ def cases() -> tuple[Case, ...]:
         return Case(name, (q, k, v, do), rtol=BFLOAT16_RTOL, atol=bound)
 
     return (
-        case("two blocks of each", 1, 256, 64),
         case("last blocks partial", 2, 160, 64),
-        case("no head axis", 100, 32),
-        case("bfloat16", 1, 256, 64, dtype=jnp.bfloat16),
+        case("two blocks of each, no head axis, bfloat16", 256, 64, dtype=jnp.bfloat16),
     )

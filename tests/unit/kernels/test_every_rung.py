@@ -19,12 +19,12 @@ def named(kernel: Kernel) -> str:
     return kernel.name
 
 
+# The generic interpreter sees nothing that the simulator does not, and the drawn shapes are for it.
 @pytest.mark.parametrize("kernel", KERNELS, ids=named)
 def test_the_other_cases_pass_below_the_compiler(kernel: Kernel, subtests: pytest.Subtests) -> None:
     for case in kernel.cases()[2:]:
         with subtests.test(case.name):
             problem = problem_of(kernel, case)
-            passes(kernel, problem, Rung.INTERPRET)
             passes_in_the_simulator(kernel, problem, on_two_cores=False)
             passes(kernel, problem, Rung.LOWER)
 
@@ -33,7 +33,7 @@ def test_the_other_cases_pass_below_the_compiler(kernel: Kernel, subtests: pytes
 def test_the_kernel_compiles_for_its_chips(kernel: Kernel, subtests: pytest.Subtests) -> None:
     assert set(CHIPS) <= set(kernel.chips)
     cases = kernel.cases()
-    for case in (cases[1], cases[-1]):
+    for case in {case.name: case for case in (cases[1], cases[-1])}.values():
         problem = problem_of(kernel, case)
         for chip in CHIPS:
             with subtests.test(f"{case.name} on {chip}"):
