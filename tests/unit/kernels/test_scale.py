@@ -103,6 +103,20 @@ def test_a_long_block_is_cut_down(call: Callable[..., Any], M: int) -> None:
     assert_scaled(call(x, 2.0, interpret=True), x, 2.0)
 
 
+@pytest.mark.parametrize("call", [scale, scale_pipelined, scale_double_buffered])
+def test_a_bfloat16_product_is_rounded_once(call: Callable[..., Any]) -> None:
+    x = matrix(3, 16, 128, BFLOAT16)
+    got = call(x, 0.1, interpret=True)
+    assert got.dtype == BFLOAT16
+    np.testing.assert_array_equal(got, (x.astype(FLOAT32) * FLOAT32.type(0.1)).astype(BFLOAT16))
+
+
+def test_by_hand_two_blocks_each_way_are_in_vmem() -> None:
+    traced = jax.make_jaxpr(lambda x: scale_double_buffered(x, 2.0, bm=8))(np.ones((32, 128)))
+    (body,) = [e.params["jaxpr"] for e in traced.eqns if e.primitive.name == "pallas_call"]
+    assert [v.aval.shape for v in body.invars[2:]] == [(2, 8, 128), (2, 8, 128), (2,), (2,)]
+
+
 @pytest.mark.parametrize("interpret", [SIMULATOR, EAGER])
 @pytest.mark.parametrize("blocks", [1, 2, 3, 5])
 def test_by_hand_nothing_is_read_early_or_left_under_way(
