@@ -51,6 +51,10 @@ def test_cases_docstrings_and_errors_are_left_alone() -> None:
     found = list(mutants("matmul"))
     cases = unchanged("matmul").source.split("\n").index("def cases() -> tuple[Case, ...]:")
     assert all(0 < mutant.line <= cases for mutant in found)
+    # A module of two kernels has a second list.
+    lines = unchanged("silu").source.split("\n")
+    second = lines.index("def silu_grad_cases() -> tuple[Case, ...]:")
+    assert all(mutant.line <= second for mutant in mutants("silu"))
     assert any(mutant.fault == "pl.program_id(2) == 0 → pl.program_id(2) != 0" for mutant in found)
     assert not any("parallel" in mutant.fault for mutant in found)
 

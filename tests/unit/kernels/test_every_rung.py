@@ -3,10 +3,15 @@
 The first two cases below the compiler are in test_first_cases.py.
 """
 
+from functools import partial
+
+import jax
 import pytest
 
 from pallas_rungs.kernels.catalogue import KERNELS, Kernel
+from pallas_rungs.kernels.flash_attention import output_and_gradients
 from pallas_rungs.ladder import Rung, Status
+from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.rungs import attempt
 from unit.kernels.climbs import passes, passes_in_the_simulator, problem_of
 
@@ -38,6 +43,14 @@ def test_the_kernel_compiles_for_its_chips(kernel: Kernel, subtests: pytest.Subt
         for chip in CHIPS:
             with subtests.test(f"{case.name} on {chip}"):
                 passes(kernel, problem, Rung.COMPILE, chip)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_attention_compiles_in_blocks_of_512_too(chip: str) -> None:
+    x = jax.ShapeDtypeStruct((2, 1100, 64), jax.numpy.float32)
+    problem = Problem("default blocks", partial(output_and_gradients, causal=True), (x,) * 4)
+    verdict = attempt(problem, Rung.COMPILE, chip)
+    assert verdict.status == Status.PASSED, verdict
 
 
 @pytest.mark.parametrize("chip", CHIPS)
