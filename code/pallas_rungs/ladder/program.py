@@ -17,7 +17,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from pallas_rungs.ladder import swap
 from pallas_rungs.ladder.features import Features
-from pallas_rungs.ladder.source_frames import with_source
+from pallas_rungs.ladder.source_frames import is_users, with_source
 from pallas_rungs.ladder.verdict import Frame
 
 _DEFINED_AT = re.compile(r"(\S+) at (.+):(\d+)")
@@ -144,33 +144,44 @@ class Program:
         others = [name for name in self.interpreters if name not in (wanted, "compiled")]
         return f"the kernel's own {', '.join(others)} was set aside" if others else ""
 
-    def as_function(self, interpret: Any) -> Callable[..., list[Any]]:
-        """Return a function of the flat arrays whose kernels use `interpret`."""
+    def as_function(self, interpret: Any, platform: str = "tpu") -> Callable[..., list[Any]]:
+        """Return a function of the flat arrays whose kernels use `interpret`.
+
+        An interpreted program takes the branches for `platform` where it has some for several.
+        """
         jaxpr = swap.with_interpreter(self.jaxpr, interpret)
         if interpret is False:
             jaxpr = swap.without_debug_prints(jaxpr)
         else:
-            jaxpr = swap.on_tpu_branch(jaxpr, runs_on="cpu")
+            jaxpr = swap.on_branch_for(platform, jaxpr, runs_on="cpu")
         run: Callable[..., list[Any]] = jaxpr_as_fun(jaxpr)
         return run
 
-    def run(self, interpret: Any, *, simplify: bool = True, optimise: bool = True) -> Any:
+    def run(
+        self,
+        interpret: Any,
+        platform: str = "tpu",
+        *,
+        simplify: bool = True,
+        optimise: bool = True,
+    ) -> Any:
         """Evaluate the program on this machine's CPU and return its result as NumPy arrays.
 
         What was compiled is kept: a second run with the same arguments costs its execution only.
 
         Args:
           interpret: the interpreter for the kernels.
+          platform: the platform whose branches are taken, `"tpu"` or `"cuda"`.
           simplify: let XLA apply the rules of algebra, as it does by default. Some hold for numbers
             and not for NaN: it turns `x * mask` into a select.
           optimise: let XLA make fast code. Without, it compiles in about half the time.
         """
         options = ({} if simplify else _LITERAL) | ({} if optimise else _QUICK)
-        key = (repr(interpret), simplify, optimise)
+        key = (repr(interpret), platform, simplify, optimise)
         with _on_cpu(), contextlib.nullcontext() if optimise else _quick_compiles():
             if key not in self._compiled:
                 self._compiled[key] = jax.jit(
-                    self.as_function(interpret), compiler_options=options or None
+                    self.as_function(interpret, platform), compiler_options=options or None
                 )
             flat = self._compiled[key](*self.arrays)
             jax.block_until_ready(flat)
@@ -181,10 +192,17 @@ class Program:
         """Where the first kernel's body is defined, if jax noted it."""
         if not self.kernels:
             return None
-        params = self.kernels[0].params
-        bodies = params.get("jaxprs") or (params.get("jaxpr"),)
-        match = _DEFINED_AT.search(str(getattr(bodies[0].debug_info, "func_src_info", "")))
-        return with_source(Frame(match[2], int(match[3]), match[1])) if match else None
+        return next(_bodies_of_the_users(self.kernels[0]), None)
+
+
+def _bodies_of_the_users(eqn: Any) -> Iterator[Frame]:
+    """Yield where the functions inside an equation are defined, those of jax's own left out."""
+    for body in swap.sub_jaxprs(eqn.params):
+        match = _DEFINED_AT.search(str(getattr(body.debug_info, "func_src_info", "")))
+        if match and is_users(match[2]):
+            yield with_source(Frame(match[2], int(match[3]), match[1]))
+        for inner in body.eqns:
+            yield from _bodies_of_the_users(inner)
 
 
 def _becomes_a_number(eqn: Any) -> bool:

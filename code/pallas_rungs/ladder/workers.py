@@ -13,8 +13,10 @@ import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pallas_rungs
+from pallas_rungs.compilers.chips import GPU, TPU, Machine
 from pallas_rungs.compilers.process import (
     START_LIMIT,
     Died,
@@ -67,14 +69,22 @@ class Attempted:
 
 
 class NeedsChipError(LoadError):
-    """The file cannot be imported on a machine that shows a CPU."""
+    """The file cannot be imported on a machine that shows a CPU.
+
+    Attributes:
+      machine: the machine that it asks for.
+    """
+
+    def __init__(self, message: str, machine: Machine = TPU) -> None:
+        super().__init__(message)
+        self.machine = machine
 
 
 WARM_COMPILER = "PALLAS_RUNGS_WARM_COMPILER"
-"""Set in a worker that will need the compiler: it starts the compiler's process with its own."""
+"""Names the machine whose compiler a worker will need: it is started with the worker's own."""
 
 
-def worker_environment(*, compiles: bool = False) -> dict[str, str | None]:
+def worker_environment(*, compiles: Machine | None = None) -> dict[str, str | None]:
     """Environment of a process that runs a reader's file on the CPU, with several devices.
 
     XLA's CPU runtime blocks a thread of its pool for every device that waits for another one, so
@@ -87,7 +97,7 @@ def worker_environment(*, compiles: bool = False) -> dict[str, str | None]:
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": flags,
         "NPROC": os.environ.get("NPROC", str(2 * DEVICES)),
-        WARM_COMPILER: "1" if compiles else None,
+        WARM_COMPILER: compiles.name if compiles else None,
     }
 
 
@@ -101,7 +111,7 @@ class FileWorker:
       pretend_level: how insistently (see `pretend.LEVELS`); 0 names none.
       pretend_why: why it is named, for the verdicts.
       cache: whether compiler outcomes may come from the disk cache.
-      compiles: whether the compile rung will be tried.
+      compiles: the machine whose compiler will be tried; None if none.
     """
 
     def __init__(
@@ -113,7 +123,7 @@ class FileWorker:
         pretend_level: int = 0,
         pretend_why: str = "",
         cache: bool = True,
-        compiles: bool = False,
+        compiles: Machine | None = None,
     ) -> None:
         self.request = request
         self.time_limit = time_limit
@@ -179,19 +189,32 @@ class FileWorker:
                 + _at(_frame_of(outcome.stack, self._roots()))
             )
         if error_text := outcome.header.get("error"):
-            raise (NeedsChipError if outcome.header.get("escalate") else LoadError)(error_text)
+            if outcome.header.get("escalate"):
+                raise NeedsChipError(error_text, _machine(outcome.header))
+            raise LoadError(error_text)
         self.problems = tuple(outcome.header["problems"])
         self._loaded = True
         return self.problems
 
-    def settings(self, problem: int) -> tuple[str, ...]:
+    def machine(self, problem: int) -> Machine:
+        """The machine that a problem's kernels are written for; a TPU where that is not known."""
+        try:
+            self.load()
+        except LoadError:
+            return TPU
+        outcome = self._worker.request(
+            {"op": "machine", "problem": problem}, time_limit=self.time_limit
+        )
+        return _machine(outcome.header) if isinstance(outcome, Reply) else TPU
+
+    def settings(self, problem: int, chip: str) -> tuple[str, ...]:
         """The simulator settings to try a problem with; the plain one where it cannot be traced."""
         try:
             self.load()
         except LoadError:
             return ("default",)
         outcome = self._worker.request(
-            {"op": "settings", "problem": problem}, time_limit=self.time_limit
+            {"op": "settings", "problem": problem, "chip": chip}, time_limit=self.time_limit
         )
         return tuple(outcome.header["settings"]) if isinstance(outcome, Reply) else ("default",)
 
@@ -293,6 +316,10 @@ class FileWorker:
         if self.request.reference_path:
             folders.add(str(Path(self.request.reference_path).parent))
         return tuple(folders)
+
+
+def _machine(answer: dict[str, Any]) -> Machine:
+    return GPU if answer.get("machine") == GPU.name else TPU
 
 
 _STACK_LINE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')

@@ -22,7 +22,7 @@ from pallas_rungs.ladder.verdict import KernelError, Verdict
 from pallas_rungs.ladder.vmem import in_words, memory_overflow
 
 if TYPE_CHECKING:
-    from pallas_rungs.compilers.libtpu import CompilerOutcome
+    from pallas_rungs.compilers.outcome import CompilerOutcome
 
 
 _STATUS_OF = {
@@ -52,13 +52,13 @@ def attempt(
     program = traced(problem)
     if not program.used_kernels:
         return no_kernel(Rung.COMPILE, target, program)
-    if verdict := for_another_machine(Rung.COMPILE, target, program):
+    if verdict := for_another_machine(Rung.COMPILE, target, program, target):
         return verdict
     try:
         exported = export_traced(program, pretend)
     except (Exception, SystemExit) as error:
         return refused(Rung.COMPILE, target, error, program, False)
-    from pallas_rungs.compilers.libtpu import compile_exported
+    from pallas_rungs.compilers.by_chip import compile_exported
 
     outcome = compile_exported(exported.serialized, target, time_limit=time_limit, cache=cache)
     return verdict_of(outcome, target, program, {"devices": exported.devices})
@@ -91,7 +91,7 @@ def verdict_of(
     if outcome.analysis:
         told["analysis"] = outcome.analysis
     error: KernelError | None = None
-    summary = f"compiles for {target}"
+    summary = f"compiles for {target}{_needs(outcome.analysis)}"
     if status is not Status.PASSED:
         error = error_from_text(outcome.error_type, outcome.message, program.kernel_source)
         died = status is Status.CRASHED  # its message says by what
@@ -106,3 +106,18 @@ def verdict_of(
         Rung.COMPILE, status, target, summary, error=error, details=told, cached=outcome.cached
     )
     return attribute(verdict, program.features)
+
+
+def _needs(analysis: dict[str, Any]) -> str:
+    """Say what the kernels of a GPU program need, as far as their compiler tells."""
+    told = []
+    for kernel in analysis.get("kernels", ()):
+        needs = [f"{kernel['registers']} registers"] if kernel["registers"] else []
+        if kernel["shared_bytes"]:
+            needs.append(f"{kernel['shared_bytes']:,} bytes of shared memory")
+        if spilled := kernel["spill_store_bytes"]:
+            needs.append(f"spills {spilled} bytes a thread")
+        elif kernel["spill_store_bytes"] is None and kernel["stack_bytes"]:
+            needs.append(f"a stack of {kernel['stack_bytes']} bytes a thread")
+        told.append(", ".join(needs))
+    return f": {'; '.join(told)}" if any(told) else ""
