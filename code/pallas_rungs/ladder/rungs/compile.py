@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pallas_rungs.ladder.diagnose import error_from_text
@@ -33,6 +34,7 @@ _STATUS_OF = {
     "deadlocked": Status.DEADLOCKED,
     "unavailable": Status.UNAVAILABLE,
 }
+_PTXAS_SAID = re.compile(r"ptxas .*?error\s*: (.+)")
 _OLD_COMPILER = "Invalid TPU external name"
 
 
@@ -99,6 +101,8 @@ def verdict_of(
     if overflow := memory_overflow(outcome.message) if status is Status.REFUSED else None:
         told["memory"] = overflow
         summary = in_words(overflow)
+    if refusal := _PTXAS_SAID.search(outcome.message) if status is Status.REFUSED else None:
+        summary = f"ptxas: {refusal[1]}"
     if status is Status.REFUSED and _OLD_COMPILER in outcome.message:
         status = Status.UNAVAILABLE
         summary = f"this libtpu does not know {target}; install the one that this jax names"

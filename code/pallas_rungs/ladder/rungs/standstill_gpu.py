@@ -53,6 +53,8 @@ class _AtBarrier(Blocked):
 
 @dataclass
 class _Watch(Watch):
+    running: int = 0
+
     def memory(self) -> Any:
         """The simulator's shared memory."""
         from jax._src.pallas.mosaic_gpu.interpret import gpu_callbacks
@@ -68,8 +70,11 @@ class _Watch(Watch):
         return int(memory.barrier.n_waiting + memory.clean_up_barrier.n_waiting)
 
     def threads(self, memory: Any) -> int | None:
-        """One for each warpgroup of the blocks that run at the same time, on every device."""
-        blocks, warpgroups = memory.num_blocks_per_cluster, memory.num_threads_per_block
+        """Those that have not ended, or one for each warpgroup of the blocks of a cluster."""
+        with self.lock:
+            if self.running:
+                return self.running
+        blocks, warpgroups = memory.num_blocks_per_cluster, memory.num_pallas_threads_per_block
         return int(memory.num_devices * blocks * warpgroups)
 
     def end(self, memory: Any, waiting: list[Blocked]) -> None:
@@ -78,6 +83,20 @@ class _Watch(Watch):
         for blocked in waiting:
             if isinstance(blocked, _AtBarrier):
                 blocked.barrier.abort()
+
+    def counting(self, run: Callable[..., None]) -> Callable[..., None]:
+        """Return `run`, which is what a thread of the kernel does, counting those inside."""
+
+        def counted(*args: Any) -> None:
+            with self.lock:
+                self.running += 1
+            try:
+                run(*args)
+            finally:
+                with self.lock:
+                    self.running -= 1
+
+        return counted
 
     def noting(self, wait: Callable[..., None]) -> Callable[..., None]:
         """Return the barrier's `wait`, noting who is in it."""
@@ -94,14 +113,16 @@ class _Watch(Watch):
 def ended_at_a_standstill() -> Iterator[Standstill]:
     """End a simulated kernel that waits for arrivals which never come, by an error in its threads.
 
-    Certain where every warpgroup waits. Where others have come to their end: after five seconds
-    without work.
+    Certain where every warpgroup waits that has not come to its end. Where warps of one do so by
+    themselves: after five seconds without work.
     """
+    from jax._src.pallas.mosaic.interpret import thread_map
     from jax._src.pallas.mosaic_gpu.interpret.shared_memory import Barrier
 
     watch = _Watch()
     with (
         mock.patch.object(Barrier, "wait", watch.noting(Barrier.wait)),
+        mock.patch.object(thread_map, "_run_jaxpr", watch.counting(thread_map._run_jaxpr)),
         watch.watching() as found,
     ):
         yield found
