@@ -148,8 +148,8 @@ def test_each_fault_is_caught_where_it_can_be_seen(trouble):
     assert len(found) == len(allowed)
     assert all(v.status in may_be for v, may_be in zip(found, allowed, strict=True)), str(report)
     first = next((v for v in found if v.status.blames_kernel and v.error), None)
-    if first is None:
-        assert any(trouble.holds in v.summary for v in found)
+    if first is None:  # the numbers tell, or the compiler alone will
+        assert trouble.says.endswith("NO") or any(trouble.holds in v.summary for v in found)
         return
     assert trouble.holds in first.summary
     assert first.error.frame is not None
