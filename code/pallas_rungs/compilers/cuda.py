@@ -40,6 +40,7 @@ def new_worker() -> Worker:
 
 
 _worker = SharedWorker(new_worker)
+_worker_is_for = ""
 
 
 def plugin_version() -> str | None:
@@ -117,7 +118,7 @@ def compile_exported(
 
     def compiled() -> CompilerOutcome:
         request = {"target": target, "topologies": list(chip.topologies), "listings": listings}
-        answer = ask(_worker.get(), request, serialized, time_limit, versions)
+        answer = ask(_worker_for(chip), request, serialized, time_limit, versions)
         return _answered(answer, versions) if isinstance(answer, Reply) else answer
 
     return kept_or_compiled(serialized, decides, compiled, cache)
@@ -127,6 +128,19 @@ def installed_versions() -> dict[str, str]:
     """Versions of jax, jaxlib and the plugin, read without importing them."""
     found = {name: _version(name) for name in ("jax", "jaxlib")}
     return {**found, PLUGIN: plugin_version() or "none"}
+
+
+def _worker_for(chip: Chip) -> Worker | ServiceWorker:
+    """Return the worker, a fresh one if the last one compiled for another chip.
+
+    Mosaic GPU goes on telling ptxas of the first architecture that a process compiled for, and
+    ptxas then refuses programs for a newer one.
+    """
+    global _worker_is_for
+    if _worker_is_for not in ("", chip.name):
+        _worker.close()
+    _worker_is_for = chip.name
+    return _worker.get()
 
 
 def close() -> None:

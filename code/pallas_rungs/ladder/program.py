@@ -160,8 +160,8 @@ class Program:
     def run(
         self,
         interpret: Any,
-        platform: str = "tpu",
         *,
+        platform: str = "tpu",
         simplify: bool = True,
         optimise: bool = True,
     ) -> Any:

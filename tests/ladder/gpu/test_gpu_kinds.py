@@ -125,7 +125,9 @@ def reference_of(trouble: Trouble) -> Any:
         "copies_rows_of_four_bytes_too_many": lambda x: np.pad(x[:, :63], ((0, 0), (0, 65))),
         "multiplies_tiles_too_large": lambda a, b: 4 * (a @ b),
         "blocks_add_to_one_place": doubled,
-    }.get(trouble.function, (lambda a, b: a[:64] @ b) if "multipl" in trouble.function else doubled)
+    }.get(
+        trouble.function, (lambda a, b: a[:64] @ b) if "multiplies" in trouble.function else doubled
+    )
 
 
 def doubled(x):

@@ -137,6 +137,16 @@ def _multiplies_on_hopper(a: Any, b: Any) -> Any:
 
 
 @needs_cuda
+def test_a_newer_chip_after_an_older_one() -> None:
+    # One process that had compiled for h100 would have ptxas refuse sm_100a.
+    program = _exported(_adds_one, (64, 128))
+    for chip, target in (("h100", "sm_90a"), ("b200", "sm_100a"), ("h100", "sm_90a")):
+        outcome = cuda.compile_exported(program, chip)
+        assert outcome.kind == "compiled", outcome.message
+        assert outcome.analysis["kernels"][0]["target"] == target
+
+
+@needs_cuda
 def test_cached_outcomes_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PALLAS_RUNGS_CACHE", str(tmp_path))
     monkeypatch.delenv("PALLAS_RUNGS_NO_CACHE", raising=False)

@@ -70,7 +70,7 @@ def run_and_compare(
         return verdict
     platform = chip_named(pretend.chip).machine.platform
     try:
-        result = program.run(interpret, platform, simplify=simplify, optimise=optimise)
+        result = program.run(interpret, platform=platform, simplify=simplify, optimise=optimise)
     except (Exception, SystemExit) as error:
         return refused_by_rung(rung, target, error, program, interpret)
     verdict = judge(problem, rung, target, program, result, interpret)
