@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pallas_rungs.ladder.rules import suggestions
 from pallas_rungs.ladder.status import Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -25,15 +26,23 @@ def notes(verdict: Verdict) -> list[str]:
             "NaN is what memory holds here before it is written: look for a read before the first "
             "write, past the end of an array, or before a copy has been waited for."
         )
+    if verdict.difference and verdict.difference.patterns:
+        told.append(f"Pattern: {'; '.join(verdict.difference.patterns)}.")
     if "eager" in details:
         told.append(f"{details['eager']}.".capitalize())
     return told
 
 
 def shared_notes(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return the notes of a whole report, each once, with the verdicts it belongs to."""
+    """Return the notes of a whole report, each once, with the verdicts it belongs to.
+
+    Below them stand the rules that the verdicts point to.
+    """
     labels: dict[str, list[str]] = {}
     for verdict in verdicts:
         for note in notes(verdict):
+            labels.setdefault(note, []).append(verdict.label)
+    for verdict in verdicts:
+        for note in map(str, suggestions(verdict)):
             labels.setdefault(note, []).append(verdict.label)
     return [f"{note.removesuffix('.')} ({', '.join(said)})." for note, said in labels.items()]

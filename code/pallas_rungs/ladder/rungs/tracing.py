@@ -56,6 +56,8 @@ def facts(program: Program, interpret: Any) -> dict[str, Any]:
         told["closed over"] = program.static
     if program.eager:
         told["eager"] = "the program runs eagerly only; its kernels were judged one by one"
+    if uses := program.features.told:
+        told["uses"] = uses
     if overridden := program.overridden(interpret):
         told["interpreter"] = overridden
     return told
