@@ -221,6 +221,17 @@ class Worker:
                 self.close()
                 raise
 
+    def interrupt(self) -> None:
+        """Kill the worker from another thread than the one that waits for it.
+
+        The one that waits gets `Died`.
+        """
+        running = self._running
+        if running is not None and running.owner == os.getpid():
+            with contextlib.suppress(psutil.Error):
+                for child in psutil.Process(running.process.pid).children():
+                    child.kill()
+
     def close(self) -> None:
         """End the process and all that it started, and remove its temporary folder."""
         with self._lock:
@@ -402,6 +413,12 @@ def _cpu_seconds(pid: int) -> float:
             with contextlib.suppress(psutil.Error):
                 total += sum(process.cpu_times()[:4])
     return total
+
+
+def interrupt_all() -> None:
+    """Kill every worker that this process started, whichever thread waits for it."""
+    for worker in list(_open):
+        worker.interrupt()
 
 
 @atexit.register

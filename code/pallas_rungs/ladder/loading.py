@@ -123,6 +123,21 @@ def load_file(path: Path) -> ModuleType:
     return module
 
 
+def own_files(path: Path) -> list[str]:
+    """Return the file and what was imported from its folder, or from that of its package."""
+    dotted = _dotted_name(path)
+    root = path.parent if dotted is None else dotted[1]
+    found = {str(path)}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not file.endswith(".py"):
+            continue
+        place = Path(file)
+        if place.is_relative_to(root) and "site-packages" not in place.relative_to(root).parts:
+            found.add(file)
+    return sorted(found)
+
+
 def find_symbol(module: ModuleType, symbol: str) -> Callable[..., Any]:
     """Return the function `symbol` of `module`; dots reach into classes and instances.
 

@@ -160,7 +160,9 @@ _SIGNS: tuple[_Sign, ...] = (
     _Sign(
         "element_offsets_in_index_map", _differs("NaN in whole slices|wrong in whole slices"), False
     ),
-    _Sign("accumulator_not_cleared", _both(_differs("NaN everywhere"), _uses("accumulators")), False),
+    _Sign(
+        "accumulator_not_cleared", _both(_differs("NaN everywhere"), _uses("accumulators")), False
+    ),
     _Sign(
         "parallel_reduction",
         _both(lambda v: v.status is Status.WRONG, _on(Rung.SIMULATE, "two cores")),

@@ -19,7 +19,13 @@ from types import ModuleType
 from typing import Any
 
 from pallas_rungs.compilers.wire import read_frame, write_frame
-from pallas_rungs.ladder.loading import LoadError, check_arguments_fit, find_symbol, load_file
+from pallas_rungs.ladder.loading import (
+    LoadError,
+    check_arguments_fit,
+    find_symbol,
+    load_file,
+    own_files,
+)
 
 
 def main(request_fd: int, reply_fd: int) -> None:
@@ -58,6 +64,7 @@ class _Session:
 
     def __init__(self) -> None:
         self._problems: list[Any] = []
+        self._modules: dict[Path, ModuleType] = {}
         self._level = 0
         self._stack = contextlib.ExitStack()
 
@@ -89,10 +96,12 @@ class _Session:
             pretend = Pretend(request["pretend_chip"], self._level)
             self._stack.enter_context(pretend.applied())
         path = Path(request["path"])
+        module = self._modules.get(path)
         try:
-            module = load_file(path)
+            module = module or load_file(path)
         except (Exception, SystemExit) as error:
             return self._import_failed(path, error)
+        self._modules[path] = module
         find_symbol(module, request["symbol"])
         reference = _reference(module, path, request)
         args = _arguments(request)
@@ -110,7 +119,10 @@ class _Session:
         for problem in problems if args is not None else ():
             check_arguments_fit(problem.function, request["symbol"], problem.args)
         self._problems = [_with_tolerance(problem, request) for problem in problems]
-        return {"problems": [problem.name for problem in self._problems]}
+        return {
+            "problems": [problem.name for problem in self._problems],
+            "files": own_files(path),
+        }
 
     def _import_failed(self, path: Path, error: BaseException) -> dict[str, Any]:
         from pallas_rungs.ladder.diagnose import in_full, kernel_error

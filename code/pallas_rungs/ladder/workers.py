@@ -94,6 +94,9 @@ def worker_environment(*, compiles: bool = False) -> dict[str, str | None]:
 class FileWorker:
     """The file, loaded in a process of its own.
 
+    `problems` are the names of the loaded file's problems, `files` the reader's own files that were
+    imported for it.
+
     Args:
       request: what to load.
       time_limit: seconds for loading the file, and for each attempt.
@@ -122,7 +125,9 @@ class FileWorker:
         self.pretend_why = pretend_why
         self.cache = cache
         self.problems: tuple[str, ...] = ()
+        self.files: tuple[str, ...] = ()
         self._loaded = False
+        self._printed_before = 0
         self._worker = Worker(
             "pallas_rungs.ladder.worker_main",
             env=worker_environment(compiles=compiles),
@@ -131,13 +136,25 @@ class FileWorker:
 
     @property
     def printed_lines(self) -> int:
-        """How many lines the file has printed so far."""
-        return self._worker.printed_lines
+        """How many lines the file has printed so far, for this request."""
+        return self._worker.printed_lines - self._printed_before
 
     @property
     def last_lines(self) -> tuple[str, ...]:
         """The last lines that it printed."""
-        return self._worker.last_lines
+        new = self.printed_lines
+        return self._worker.last_lines[-new:] if new else ()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process is up."""
+        return self._worker.alive
+
+    def turn_to(self, request: FileRequest) -> None:
+        """Take up another request on the same file; what is loaded stays loaded."""
+        self.request = request
+        self._loaded = False
+        self._printed_before = self._worker.printed_lines
 
     def start(self) -> None:
         """Start the process without waiting for it."""
@@ -181,6 +198,7 @@ class FileWorker:
         if error_text := outcome.header.get("error"):
             raise (NeedsChipError if outcome.header.get("escalate") else LoadError)(error_text)
         self.problems = tuple(outcome.header["problems"])
+        self.files = tuple(outcome.header["files"])
         self._loaded = True
         return self.problems
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from pallas_rungs import cli
+from pallas_rungs.ladder import printing
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -155,7 +156,7 @@ def test_usage_errors_are_2_and_short(
     ],
 )
 def test_exit_codes(statuses: tuple[Status, ...], code: int) -> None:
-    assert cli.exit_code_of(Verdict.of(Rung.TRACE, status) for status in statuses) == code
+    assert printing.exit_code_of(Verdict.of(Rung.TRACE, status) for status in statuses) == code
 
 
 def test_rungs_and_chips_by_name_number_list_and_repetition() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,8 @@ def _launched(function: Callable[..., Any], args: tuple[Any, ...]) -> Program:
 def facts(program: Program, interpret: Any) -> dict[str, Any]:
     """Return what a verdict's details say about a traced program."""
     told: dict[str, Any] = {"kernels": len(program.kernels)}
+    if program.kernels:
+        told["kernel names"] = program.kernel_names
     if program.static:
         told["closed over"] = program.static
     if program.eager:
@@ -78,7 +81,7 @@ def refused(
 ) -> Verdict:
     """Return the verdict on a traced program that raised, laid at the right door."""
     line = line_asking_for(str(error), program.kernels)
-    found = kernel_error(error, line or program.kernel_source)
+    found = kernel_error(error, line or program.source_meant(str(error)))
     verdict = Verdict.of(
         rung,
         Status.REFUSED,
@@ -87,7 +90,26 @@ def refused(
         error=found,
         details=facts(program, interpret),
     )
-    return attribute(verdict, program.features)
+    return attribute(naming_the_kernel(verdict, program), program.features)
+
+
+def naming_the_kernel(verdict: Verdict, program: Program) -> Verdict:
+    """Return the verdict with the name of the kernel, of several, that its error is about."""
+    if verdict.error is None:
+        return verdict
+    name = program.kernel_meant(verdict.error.full, verdict.error.frame)
+    return in_kernel(verdict, name)
+
+
+def in_kernel(verdict: Verdict, name: str) -> Verdict:
+    """Return the verdict saying that its error is that kernel's; as it is for an empty name."""
+    if not name:
+        return verdict
+    return dataclasses.replace(
+        verdict,
+        summary=f"in kernel {name}: {verdict.summary}",
+        details={**verdict.details, "kernel": name},
+    )
 
 
 def for_another_machine(rung: Rung, target: str, program: Program) -> Verdict | None:
