@@ -40,6 +40,7 @@ arguments
   --args 'f32[256,512], bf16[512,512]'   a dtype and a shape each; a scalar is i32 or i32[]
   --args 'f32[64,128], i32[8]{0:4}'      a range, the upper end excluded
   --args 'f32[256,256], 128, True'       Python numbers, flags and quoted words pass as they are
+  --args 'f32[256,256], scale=0.5'       by name, after those by position
   dtypes: f32 bf16 f16 f64 i8 i16 i32 i64 u8 u16 u32 u64 i4 u4 bool f8_e4m3fn f8_e5m2 ...
   Without --args the file's own cases() or inputs() is used; without --reference its own
   SYMBOL_reference(), reference() or want(), where it has one.

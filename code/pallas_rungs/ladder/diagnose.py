@@ -84,10 +84,16 @@ def kernel_error(error: BaseException, fallback: Frame | None = None) -> KernelE
 
 
 def in_full(error: KernelError) -> str:
-    """Return type and whole message; of a bare assertion, the line that asserts."""
-    bare = error.type == "AssertionError" and not error.full.strip()
-    asserted = error.frame.source if bare and error.frame is not None else ""
-    return f"{error.type}: {error.full or asserted}"
+    """Return type and whole message, with the line that raised where they say too little.
+
+    Too little is said by a bare assertion, and by what Python says of None.
+    """
+    line = error.frame.source if error.frame is not None else ""
+    if error.type == "AssertionError" and not error.full.strip():
+        return f"{error.type}: {line}"
+    if line and "'NoneType' object" in error.full:
+        return f"{error.type}: {error.full}: {line}"
+    return f"{error.type}: {error.full}"
 
 
 def _a_call_of_theirs(error: BaseException) -> bool:

@@ -15,7 +15,9 @@ _DEFINED_AT = re.compile(r"(\S+) at (.+):(\d+)")
 _NAMED = re.compile(
     r"MLIR module name `(?P<module>[^`]+)`"
     r"|%(?P<hlo>[\w-]+?)(?:\.\d+)? = [^%\n]*custom-call"
-    r"|in the pallas_call (?P<call>\S+)"
+    r"|space=\w+, .*:: (?P<operation>[\w-]+?)(?:\.\d+)?$"
+    r"|in the pallas_call (?P<call>\S+)",
+    re.MULTILINE,
 )
 
 

@@ -142,6 +142,7 @@ _SIGNS: tuple[_Sign, ...] = (
     _Sign(
         "all_of_k_in_a_block",
         _says(r"ScopedVmemOom|Scoped allocation with size|memory space vmem|space=vmem"),
+        likely=False,
     ),
     _Sign(
         "offset_not_aligned",

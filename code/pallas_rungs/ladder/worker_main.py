@@ -104,9 +104,9 @@ class _Session:
         self._modules[path] = module
         find_symbol(module, request["symbol"])
         reference = _reference(module, path, request)
-        args = _arguments(request)
+        args, kwargs = _arguments(request)
         try:
-            problems = problem_from_module(module, request["symbol"], args, reference)
+            problems = problem_from_module(module, request["symbol"], args, reference, kwargs)
         except LoadError:
             raise
         except (Exception, SystemExit) as error:
@@ -117,7 +117,7 @@ class _Session:
                 _says(f"{path.name}: its cases could not be made", error, path)
             ) from None
         for problem in problems if args is not None else ():
-            check_arguments_fit(problem.function, request["symbol"], problem.args)
+            check_arguments_fit(problem.function, request["symbol"], args or (), kwargs)
         self._problems = [_with_tolerance(problem, request) for problem in problems]
         return {
             "problems": [problem.name for problem in self._problems],
@@ -173,15 +173,18 @@ def _reference(
     return find_symbol(module, request["reference_symbol"])
 
 
-def _arguments(request: dict[str, Any]) -> tuple[Any, ...] | None:
+def _arguments(request: dict[str, Any]) -> tuple[tuple[Any, ...] | None, dict[str, Any]]:
+    """The arguments given as text, by position and by name; None for those of the file."""
     from pallas_rungs.ladder.arguments import make_inputs, parse_arguments
 
     if request["args"] is None:
-        return None
+        return None, {}
     import jax
 
     specs = parse_arguments(request["args"], x64=bool(jax.config.jax_enable_x64))
-    return make_inputs(specs, request["seed"])
+    values = make_inputs(specs, request["seed"])
+    by_name = {spec.name: value for spec, value in zip(specs, values, strict=True) if spec.name}
+    return values[: len(values) - len(by_name)], by_name
 
 
 def _with_tolerance(problem: Any, request: dict[str, Any]) -> Any:
