@@ -31,6 +31,16 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "dir(pl) and dir(pltpu), and jax's changelog.",
     ),
     (
+        r"^ModuleNotFoundError: No module named",
+        "This environment lacks that package: install it beside pallas_rungs, in the Python that "
+        "runs climb.",
+    ),
+    (
+        r"the compiler was still busy",
+        "Give it longer (--time-limit, time_limit=), or less to compile: a Python loop in the body "
+        "is unrolled, lax.fori_loop is not.",
+    ),
+    (
         r"^EOFError: EOF when reading a line",
         "Standard input is empty here: take the value as an argument.",
     ),

@@ -66,6 +66,7 @@ class Features:
       rounds_to: the narrowest float type that any computation in the program rounds to.
       partial_blocks: some block does not divide its array.
       accumulates: some body reads an output or a scratch buffer.
+      scoped_program_ids: some body asks for its place in the grid inside `pl.run_scoped`.
     """
 
     primitives: frozenset[str] = frozenset()
@@ -88,6 +89,7 @@ class Features:
     rounds_to: np.dtype[Any] | None = None
     partial_blocks: bool = False
     accumulates: bool = False
+    scoped_program_ids: bool = False
 
     @property
     def told(self) -> list[str]:
@@ -130,6 +132,7 @@ class Features:
             rounds_to=_narrowest(every),
             partial_blocks=any(_has_partial_blocks(eqn) for eqn in kernels),
             accumulates=any(_reads_back(eqn) for eqn in kernels),
+            scoped_program_ids=any(_asks_for_its_place(eqn) for eqn in every),
         )
 
 
@@ -195,6 +198,14 @@ def _has_partial_blocks(kernel: Any) -> bool:
             if isinstance(step, int) and step > 0 and size % step:
                 return True
     return False
+
+
+def _asks_for_its_place(eqn: Any) -> bool:
+    return eqn.primitive.name == "run_scoped" and any(
+        inner.primitive.name in ("program_id", "num_programs")
+        for body in swap.sub_jaxprs(eqn.params)
+        for inner in swap.equations(body)
+    )
 
 
 def _reads_back(kernel: Any) -> bool:

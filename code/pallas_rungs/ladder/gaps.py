@@ -45,6 +45,11 @@ _NO_CPU_RULE = (
     r"NotImplementedError: MLIR translation rule for primitive '(\w+)' not found for platform cpu"
 )
 _INTERNAL_ERROR = r"\A(?:NotImplementedError|KeyError|AssertionError|AttributeError|NameError)\b"
+_SPARSE_CORE_ERROR = (
+    _INTERNAL_ERROR
+    + r"|\ATypeError: Only scalar arrays can be converted to Python scalars"
+    + r"|Did not ask for inval to be discharged"
+)
 _NO_FOUR_BITS = (
     r"does not support custom element sizes on non-sub-byte types"
     r"|UNIMPLEMENTED.*\b[SU][24]\b|\bu?int[24]\b.*not (?:supported|implemented)"
@@ -101,6 +106,12 @@ GAPS: tuple[Gap, ...] = (
         lambda f, _: bool(f.primitives & {"run_scoped", "get_global", "mpmd_map", "core_map"}),
     ),
     _refusal(
+        "the interpreter forgets the grid in pl.run_scoped, so that pl.program_id has none",
+        Rung.INTERPRET,
+        r"\AAssertionError: .*raised in axis_frame",
+        lambda f, _: f.scoped_program_ids,
+    ),
+    _refusal(
         "the interpreter copies only what has a size known while tracing",
         Rung.INTERPRET,
         r"Shapes must be 1D sequences of concrete values",
@@ -121,7 +132,7 @@ GAPS: tuple[Gap, ...] = (
     _refusal(
         "the interpreter knows little of the SparseCore",
         Rung.INTERPRET,
-        _INTERNAL_ERROR,
+        _SPARSE_CORE_ERROR,
         lambda f, _: f.sparse_core,
     ),
     _refusal(
@@ -133,7 +144,7 @@ GAPS: tuple[Gap, ...] = (
     _refusal(
         "the simulator knows little of the SparseCore",
         Rung.SIMULATE,
-        _INTERNAL_ERROR,
+        _SPARSE_CORE_ERROR,
         lambda f, _: f.sparse_core,
     ),
     _refusal(
@@ -182,7 +193,8 @@ def attribute(verdict: Verdict, features: Features) -> Verdict:
       verdict: the raw verdict; its `observed` equals its `status`.
       features: what the program uses.
     """
-    text = f"{verdict.error.type}: {verdict.error.full}" if verdict.error else ""
+    error = verdict.error
+    text = f"{error.type}: {error.full.strip() or error.message}" if error else ""
     for gap in GAPS:
         if gap.rung is not verdict.rung or gap.outcome is not verdict.status:
             continue

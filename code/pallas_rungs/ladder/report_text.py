@@ -13,6 +13,7 @@ _INDENT = "      "
 def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, str]) -> str:
     """Return the report as lines of text, one for each verdict and more below the sick ones.
 
+    Where verdicts in a row have the same error, its line and advice stand below the first.
     How the verdicts came about, where that is not as usual, stands below them all.
     """
     labels = [v.label for v in verdicts]
@@ -20,14 +21,17 @@ def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, s
     label_width = max(map(len, labels), default=0)
     word_width = max(map(len, words), default=0)
     lines = [name]
+    told: list[str] = []
     for verdict, label, word in zip(verdicts, labels, words, strict=True):
         cached = " (cached)" if verdict.cached else ""
         lines.append(
             f"  {verdict.rung.number}  {label:<{label_width}}  {word:<{word_width}}  "
             f"{verdict.summary}{cached}".rstrip()
         )
-        if verdict.error is not None:
-            lines += [_INDENT + line for line in error_lines(verdict.error)]
+        more = error_lines(verdict.error) if verdict.error else []
+        if more != told:
+            lines += [_INDENT + line for line in more]
+        told = more
     lines += [f"  {note}" for note in shared_notes(verdicts)]
     lines.append(versions_line(versions))
     return "\n".join(lines)
