@@ -16,6 +16,7 @@ This module imports neither jax nor the reader's file; both live in worker proce
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -61,6 +62,9 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a program may say what no terminal can show
+            stream.reconfigure(errors="backslashreplace")
     try:
         options = _parser().parse_args(argv)
         code: int = options.run(options)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from pallas_rungs.ladder.notes import shared_notes
 from pallas_rungs.ladder.verdict import KernelError, Verdict
 
 _INDENT = "      "
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, str]) -> str:
@@ -34,7 +36,12 @@ def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, s
         told = more
     lines += [f"  {note}" for note in shared_notes(verdicts)]
     lines.append(versions_line(versions))
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
+
+
+def printable(line: str) -> str:
+    """Return a line with its control characters written out: a terminal obeys them."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", line)
 
 
 def error_lines(error: KernelError) -> list[str]:

@@ -12,6 +12,7 @@ from pallas_rungs.ladder.gaps import attribute
 from pallas_rungs.ladder.kernel_lines import line_asking_for
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
+from pallas_rungs.ladder.source_frames import message_of
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -80,8 +81,8 @@ def refused(
     rung: Rung, target: str, error: BaseException, program: Program, interpret: Any
 ) -> Verdict:
     """Return the verdict on a traced program that raised, laid at the right door."""
-    line = line_asking_for(str(error), program.kernels)
-    found = kernel_error(error, line or program.source_meant(str(error)))
+    line = line_asking_for(message_of(error), program.kernels)
+    found = kernel_error(error, line or program.source_meant(message_of(error)))
     verdict = Verdict.of(
         rung,
         Status.REFUSED,
