@@ -37,6 +37,7 @@ _TAIL_LINES = 400
 _LONGEST_LINE = 4000
 _TICK_SECONDS = 0.25
 _IDLE_SHARE = 0.05  # CPU seconds a second of waiting below which a process counts as idle
+_MEMORY_SHARE = 0.8  # of this machine's memory, which one worker may take
 START_LIMIT = 120.0
 """Seconds that a worker may take to import what it needs and say that it is ready."""
 
@@ -267,6 +268,7 @@ class Worker:
             "reply_fd": reply_write,
             "folder": str(folder),
             "root": str(Path(pallas_rungs.__file__).parent.parent),
+            "memory": int(psutil.virtual_memory().total * _MEMORY_SHARE),
         }
         try:
             process = subprocess.Popen(

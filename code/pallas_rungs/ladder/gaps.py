@@ -45,6 +45,7 @@ _NO_CPU_RULE = (
     r"NotImplementedError: MLIR translation rule for primitive '(\w+)' not found for platform cpu"
 )
 _INTERNAL_ERROR = r"\A(?:NotImplementedError|KeyError|AssertionError|AttributeError|NameError)\b"
+_NO_MEMORY = r"\A\w*MemoryError\b|RESOURCE_EXHAUSTED: Out of memory (?:allocating|while trying)"
 _SPARSE_CORE_ERROR = (
     _INTERNAL_ERROR
     + r"|\ATypeError: Only scalar arrays can be converted to Python scalars"
@@ -170,6 +171,15 @@ GAPS: tuple[Gap, ...] = (
         Rung.SIMULATE,
         r"ValueError: safe_zip\(\) argument 1 has length",
         lambda f, _: f.batched_semantics,
+    ),
+    *(
+        _refusal(
+            "this machine has too little memory to run that here: try smaller shapes",
+            rung,
+            _NO_MEMORY,
+            lambda _, __: True,
+        )
+        for rung in (Rung.INTERPRET, Rung.SIMULATE)
     ),
     Gap(
         "the simulator's random bits are a stub that returns zeros",

@@ -53,6 +53,11 @@ def act(header, blob, reply_fd):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"],
                                  start_new_session=header["own_session"])
         return {"child": child.pid, "tmp": tempfile.mkdtemp()}
+    if what == "allocate":
+        try:
+            return {"got": len(bytearray(header["size"]))}
+        except MemoryError:
+            return {"got": 0}
     if what == "garbage":
         os.write(reply_fd, b"\\0\\0\\0\\4" + b"\\0" * 8 + b"what")
     if what == "close":
@@ -247,3 +252,17 @@ def test_nothing_outlives_its_parent(tmp_path: Path, how: str) -> None:
     while list(temporary.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert list(temporary.iterdir()) == []
+
+
+def test_a_worker_is_refused_memory_before_the_machine_has_none(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half_a_gigabyte = 1 << 29
+    monkeypatch.setattr(
+        "pallas_rungs.compilers.process._MEMORY_SHARE",
+        half_a_gigabyte / psutil.virtual_memory().total,
+    )
+    for size, got in ((1 << 20, 1 << 20), (1 << 30, 0)):
+        reply = worker.request({"do": "allocate", "size": size}, time_limit=30)
+        assert isinstance(reply, Reply)
+        assert reply.header["got"] == got
