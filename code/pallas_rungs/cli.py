@@ -228,7 +228,10 @@ def _once(
     if options.junit is not None:
         from pallas_rungs.ladder.report_junit import junit_xml
 
-        options.junit.write_text(junit_xml(climbs), encoding="utf-8")
+        try:
+            options.junit.write_text(junit_xml(climbs), encoding="utf-8")
+        except OSError as error:
+            print(f"pallas_rungs climb: {options.junit}: {error.strerror}", file=sys.stderr)
     alone_and_not_tried = len(climbs) == 1 and climbs[0].error
     if options.json and not alone_and_not_tried:
         print(printing.as_json(climbs))

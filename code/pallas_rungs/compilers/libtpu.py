@@ -6,6 +6,7 @@ time-out are outcomes. The worker stays warm between calls and ends with this pr
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -183,7 +184,8 @@ _worker_lock = threading.Lock()
 def warm_up() -> None:
     """Start the worker now, without waiting for it, where libtpu is installed."""
     if not why_unavailable():
-        _shared_worker().start()
+        with contextlib.suppress(WorkerStartError):  # told when a program comes
+            _shared_worker().start()
 
 
 def close() -> None:

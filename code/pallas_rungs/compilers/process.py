@@ -166,11 +166,20 @@ class Worker:
         return tuple(self._tail)
 
     def start(self) -> None:
-        """Start the process, without waiting until it is ready; nothing if it is up."""
+        """Start the process, without waiting until it is ready; nothing if it is up.
+
+        Raises:
+          WorkerStartError: this machine has no room for it (disk, memory, processes).
+        """
         with self._lock:
             if not self.alive:
                 self.close()
-                self._running = self._launch()
+                try:
+                    self._running = self._launch()
+                except OSError as error:
+                    raise WorkerStartError(
+                        f"the worker {self.module} could not start: {error}"
+                    ) from None
 
     def ready(self, time_limit: float = START_LIMIT) -> dict[str, Any]:
         """Start the process if need be and return what it said when it was ready.
@@ -403,7 +412,17 @@ def _end(running: _Running) -> None:
                     child.kill()
         running.process.kill()
         running.process.wait()
+    if running.process.returncode == -signal.SIGKILL:  # perhaps the supervisor itself was killed
+        _kill_strays(running.folder)
     shutil.rmtree(running.folder, ignore_errors=True)
+
+
+def _kill_strays(folder: Path) -> None:
+    """Kill what a worker started and no supervisor ended, known by its temporary folder."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get("TMPDIR") == str(folder):
+                process.kill()
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -208,9 +208,12 @@ class FileWorker:
             self.load()
         except LoadError:
             return ("default",)
-        outcome = self._worker.request(
-            {"op": "settings", "problem": problem}, time_limit=self.time_limit
-        )
+        try:
+            outcome = self._worker.request(
+                {"op": "settings", "problem": problem}, time_limit=self.time_limit
+            )
+        except WorkerStartError:
+            return ("default",)
         return tuple(outcome.header["settings"]) if isinstance(outcome, Reply) else ("default",)
 
     def attempt(self, problem: int, rung: Rung, target: str, chip: str) -> Attempted:
@@ -218,15 +221,7 @@ class FileWorker:
         try:
             self.load()
         except LoadError as error:
-            return Attempted(
-                Verdict.of(
-                    rung,
-                    Status.CRASHED,
-                    target,
-                    "the file could not be loaded a second time",
-                    error=KernelError("LoadError", str(error).split("\n", 1)[0], str(error)),
-                )
-            )
+            return Attempted(_not_loaded(rung, target, error))
         header = {
             "op": "attempt",
             "problem": problem,
@@ -238,7 +233,10 @@ class FileWorker:
         }
         # The compiler has its own limit within the worker, and may first have to start.
         limit = self.time_limit * 1.5 + START_LIMIT if rung is Rung.COMPILE else self.time_limit
-        outcome = self._worker.request(header, time_limit=limit)
+        try:
+            outcome = self._worker.request(header, time_limit=limit)
+        except WorkerStartError as error:
+            return Attempted(_not_loaded(rung, target, error))
         if isinstance(outcome, Reply):
             verdict = Verdict.from_json(outcome.header["verdict"])
             return Attempted(self._noted(verdict), outcome.header.get("escalate", ""))
@@ -311,6 +309,17 @@ class FileWorker:
         if self.request.reference_path:
             folders.add(str(Path(self.request.reference_path).parent))
         return tuple(folders)
+
+
+def _not_loaded(rung: Rung, target: str, error: Exception) -> Verdict:
+    """The verdict where the file was loaded once and cannot be again."""
+    return Verdict.of(
+        rung,
+        Status.CRASHED,
+        target,
+        "the file could not be loaded a second time",
+        error=KernelError("LoadError", str(error).split("\n", 1)[0], str(error)),
+    )
 
 
 _STACK_LINE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')

@@ -266,3 +266,25 @@ def test_a_worker_is_refused_memory_before_the_machine_has_none(
         reply = worker.request({"do": "allocate", "size": size}, time_limit=30)
         assert isinstance(reply, Reply)
         assert reply.header["got"] == got
+
+
+def test_what_a_worker_started_ends_also_when_its_supervisor_is_killed(worker: Worker) -> None:
+    reply = worker.request({"do": "child", "own_session": True}, time_limit=30)
+    assert isinstance(reply, Reply)
+    assert worker.pid is not None
+    child = psutil.Process(reply.header["child"])
+    os.kill(worker.pid, signal.SIGKILL)
+    assert isinstance(worker.request({"do": "echo", "say": 1}, time_limit=30), Died | Reply)
+    _, alive = psutil.wait_procs([child], timeout=5)
+    assert alive == []
+
+
+def test_a_machine_without_room_is_an_error_that_says_so(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(WorkerStartError, match=r"could not start: .*No space left on device"):
+        worker.request({"do": "echo", "say": 1}, time_limit=30)
