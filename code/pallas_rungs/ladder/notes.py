@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pallas_rungs.ladder.rules import suggestions
+from pallas_rungs.ladder.rules import Suggestion, suggestions
 from pallas_rungs.ladder.status import Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -34,15 +34,18 @@ def notes(verdict: Verdict) -> list[str]:
 
 
 def shared_notes(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return the notes of a whole report, each once, with the verdicts it belongs to.
-
-    Below them stand the rules that the verdicts point to.
-    """
+    """Return the notes of a whole report, each once, with the verdicts it belongs to."""
     labels: dict[str, list[str]] = {}
     for verdict in verdicts:
         for note in notes(verdict):
             labels.setdefault(note, []).append(verdict.label)
-    for verdict in verdicts:
-        for note in map(str, suggestions(verdict)):
-            labels.setdefault(note, []).append(verdict.label)
     return [f"{note.removesuffix('.')} ({', '.join(said)})." for note, said in labels.items()]
+
+
+def shared_rules(verdicts: Sequence[Verdict]) -> list[tuple[Suggestion, list[str]]]:
+    """Return the rules that a report points to, each once, with the verdicts that point to it."""
+    labels: dict[Suggestion, list[str]] = {}
+    for verdict in verdicts:
+        for suggestion in suggestions(verdict):
+            labels.setdefault(suggestion, []).append(verdict.label)
+    return list(labels.items())

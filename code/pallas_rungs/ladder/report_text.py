@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pallas_rungs.ladder.notes import shared_notes
+from pallas_rungs.ladder.notes import shared_notes, shared_rules
 from pallas_rungs.ladder.verdict import KernelError, Verdict
 
 _INDENT = "      "
@@ -35,6 +35,9 @@ def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, s
             lines += [_INDENT + line for line in more]
         told = more
     lines += [f"  {note}" for note in shared_notes(verdicts)]
+    for suggestion, said in shared_rules(verdicts):
+        lines.append(f"  {suggestion.kind} ({', '.join(said)}): {suggestion.rule.text}")
+        lines.append(_INDENT + suggestion.rule.link)
     lines.append(versions_line(versions))
     return "\n".join(map(printable, lines))
 
