@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
+from pallas_rungs.compilers import libtpu
 from pallas_rungs.compilers.process import interrupt_all
 from pallas_rungs.ladder.files import FileClimb, Shelf, climb_file
 from pallas_rungs.ladder.loading import Target
+from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung
 from pallas_rungs.ladder.verdict import Verdict
 
 AT_A_TIME = 2
@@ -60,7 +63,10 @@ def climb_several(
     if len(chunks) == 1:
         run(chunks[0])
     else:
-        with ThreadPoolExecutor(AT_A_TIME, "climb") as pool:
+        with (
+            _compilers(options.get("rungs", EVERY_RUNG_HERE)) as options["compilers"],
+            ThreadPoolExecutor(AT_A_TIME, "climb") as pool,
+        ):
             futures: list[Future[None]] = [pool.submit(run, chunk) for chunk in chunks]
             try:
                 for future in futures:
@@ -72,6 +78,16 @@ def climb_several(
                     wait(futures, timeout=0.2)
                 raise
     return [climbs[index] for index in range(len(targets))]
+
+
+@contextlib.contextmanager
+def _compilers(rungs: Sequence[Rung]) -> Iterator[str]:
+    """Start compilers for all the climbs, where they are needed, and give their address."""
+    if Rung.COMPILE not in rungs or libtpu.why_unavailable():
+        yield ""
+        return
+    with libtpu.service(AT_A_TIME) as service:
+        yield service.address
 
 
 def _climb(target: Target, shelf: Shelf, note: OnVerdict, options: dict[str, Any]) -> FileClimb:

@@ -117,6 +117,7 @@ def climb_file(
     cache: bool = True,
     on_verdict: Callable[[str, Verdict], None] | None = None,
     shelf: Shelf | None = None,
+    compilers: str = "",
 ) -> FileClimb:
     """Try a function of a reader's file on the rungs. This executes the file.
 
@@ -136,6 +137,7 @@ def climb_file(
       cache: whether compiler outcomes may come from the disk cache.
       on_verdict: called with the problem's name and each verdict as it comes.
       shelf: where a worker may be found and left, for climbs of the same file in turn.
+      compilers: address of a service of compilers; empty for a compiler of the climb's own.
 
     Raises:
       LoadError: the file or the symbol cannot be tried at all; the message says why.
@@ -163,7 +165,8 @@ def climb_file(
     if not chosen:
         raise ValueError("no chip was named")
     compiles = Rung.COMPILE in rungs
-    with _climbing(_Climb(request, chosen, time_limit, cache, compiles, shelf)) as climb:
+    posed = _Climb(request, chosen, time_limit, cache, compiles, compilers, shelf)
+    with _climbing(posed) as climb:
         names = climb.load()
         indices = [
             index
@@ -196,6 +199,7 @@ class _Climb:
     time_limit: float
     cache: bool
     compiles: bool
+    compilers: str = ""
     shelf: Shelf | None = None
     level: int = 0
     why: str = ""
@@ -296,6 +300,7 @@ class _Climb:
             pretend_why=why or self.why,
             cache=self.cache,
             compiles=self.compiles,
+            compilers=self.compilers,
         )
         return self.worker
 

@@ -23,6 +23,7 @@ from pallas_rungs.compilers.process import (
     Worker,
     WorkerStartError,
 )
+from pallas_rungs.compilers.service import ADDRESS_VARIABLE
 from pallas_rungs.ladder.loading import LoadError
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Frame, KernelError, Verdict
@@ -74,8 +75,12 @@ WARM_COMPILER = "PALLAS_RUNGS_WARM_COMPILER"
 """Set in a worker that will need the compiler: it starts the compiler's process with its own."""
 
 
-def worker_environment(*, compiles: bool = False) -> dict[str, str | None]:
+def worker_environment(*, compiles: bool = False, compilers: str = "") -> dict[str, str | None]:
     """Environment of a process that runs a reader's file on the CPU, with several devices.
+
+    Args:
+      compiles: it will need the compiler, and starts one that is its own with itself.
+      compilers: address of a service of compilers to ask instead.
 
     XLA's CPU runtime blocks a thread of its pool for every device that waits for another one, so
     the pool (`NPROC`) must have at least twice as many threads as there are devices.
@@ -88,6 +93,7 @@ def worker_environment(*, compiles: bool = False) -> dict[str, str | None]:
         "XLA_FLAGS": flags,
         "NPROC": os.environ.get("NPROC", str(2 * DEVICES)),
         WARM_COMPILER: "1" if compiles else None,
+        **({ADDRESS_VARIABLE: compilers} if compilers else {}),
     }
 
 
@@ -105,6 +111,7 @@ class FileWorker:
       pretend_why: why it is named, for the verdicts.
       cache: whether compiler outcomes may come from the disk cache.
       compiles: whether the compile rung will be tried.
+      compilers: address of a service of compilers; empty for a compiler of its own.
     """
 
     def __init__(
@@ -117,6 +124,7 @@ class FileWorker:
         pretend_why: str = "",
         cache: bool = True,
         compiles: bool = False,
+        compilers: str = "",
     ) -> None:
         self.request = request
         self.time_limit = time_limit
@@ -130,7 +138,7 @@ class FileWorker:
         self._printed_before = 0
         self._worker = Worker(
             "pallas_rungs.ladder.worker_main",
-            env=worker_environment(compiles=compiles),
+            env=worker_environment(compiles=compiles, compilers=compilers),
             cwd=Path.cwd(),
         )
 

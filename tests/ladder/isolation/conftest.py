@@ -109,7 +109,7 @@ def raises_what_cannot_speak(x):
     raise Mute
 
 def raises_odd_text(x):
-    raise ValueError("bad \\ud800 \\x00 \\x1b[31m " + "y" * 100_000)
+    raise ValueError("bad \\ud800 \\x00 \\x07 " + "y" * 100_000)
 
 def recurses(x):
     return recurses(x)

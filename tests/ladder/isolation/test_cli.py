@@ -108,7 +108,7 @@ def test_what_no_terminal_can_show_is_written_out(folder: Path) -> None:
     done = run("climb", f"{folder}/kernels.py:raises_odd_text", "--args", "f32[8]", "--rung", "1")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "ValueError: bad \\ud800 \\x00 \\x1b[31m yyy" in done.stdout
+    assert "ValueError: bad \\ud800 \\x00 \\x07 yyy" in done.stdout
 
 
 @pytest.mark.parametrize(

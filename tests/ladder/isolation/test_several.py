@@ -15,6 +15,8 @@ import psutil
 import pytest
 
 from pallas_rungs import cli
+from pallas_rungs.compilers import libtpu
+from pallas_rungs.compilers.service import ADDRESS_VARIABLE, Service
 from pallas_rungs.ladder.batch import _chunks, climb_several
 from pallas_rungs.ladder.loading import Target, parse_target
 from pallas_rungs.ladder.printing import exit_code, summary
@@ -64,6 +66,26 @@ def test_a_process_that_one_function_killed_is_not_given_to_the_next(folder: Pat
     climbs = climb_several(targets(folder, *names), **GIVEN)
     statuses = [climb.reports[0].status("trace") for climb in climbs]
     assert statuses == [Status.CRASHED, Status.PASSED, Status.CRASHED, Status.PASSED]
+
+
+@pytest.mark.skipif(not libtpu.libtpu_version(), reason="libtpu is not installed")
+def test_files_share_the_compilers_and_those_end_with_the_climbs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+    service = libtpu.service
+
+    def noted(workers: int) -> Service:
+        started.append(service(workers))
+        return started[-1]
+
+    monkeypatch.setattr(libtpu, "service", noted)
+    given = {"args": "f32[16,256]", "rungs": [Rung.COMPILE], "cache": False}
+    climbs = climb_several(targets(folder, "kernels.py:good", "status.py:good"), **given)
+    assert [climb.passed for climb in climbs] == [True, True]
+    assert len(started) == 1
+    assert not Path(started[0].address).exists()
+    assert os.environ.get(ADDRESS_VARIABLE) is None
 
 
 def test_the_work_is_shared_out_by_file_and_evenly() -> None:
