@@ -133,8 +133,8 @@ def test_arguments_by_name_must_be_parameters() -> None:
     check_arguments_fit(_by_name, "f", (0,), {"block": 1, "axis": 2})
     with pytest.raises(LoadError, match="f must be given axis by name: write axis=…"):
         check_arguments_fit(_by_name, "f", (0,), {"block": 1})
-    with pytest.raises(LoadError, match="f has no parameter blok; it has x, block, axis"):
-        check_arguments_fit(_by_name, "f", (0,), {"blok": 1, "axis": 2})
+    with pytest.raises(LoadError, match="f has no parameter blocks; it has x, block, axis"):
+        check_arguments_fit(_by_name, "f", (0,), {"blocks": 1, "axis": 2})
 
 
 def test_a_files_own_modules_are_known_and_no_others(tmp_path: Path) -> None:
