@@ -4,7 +4,8 @@ Exit codes of `climb`:
   0  every rung asked for passed;
   1  a rung found fault: wrong, refused, no kernel, deadlocked, timed out, crashed, or the reference
      itself failed;
-  2  nothing could be tried: a usage error, a file that cannot be loaded, a symbol that is missing;
+  2  something could not be tried at all: a usage error, a file that cannot be loaded, a symbol that
+     is missing;
   3  nothing was found wrong, but not everything was proved: unchecked (it ran, there was no
      reference to compare with), tool cannot, unavailable;
   130  interrupted.
@@ -15,11 +16,11 @@ This module imports neither jax nor the reader's file; both live in worker proce
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,10 +28,10 @@ from pallas_rungs import __version__
 
 if TYPE_CHECKING:
     from pallas_rungs.ladder.files import FileClimb
-    from pallas_rungs.ladder.report import Report
+    from pallas_rungs.ladder.loading import Target
     from pallas_rungs.ladder.verdict import Verdict
 
-PASSED, FAULT, USAGE, NOT_PROVED, INTERRUPTED = 0, 1, 2, 3, 130
+FAULT, USAGE, INTERRUPTED = 1, 2, 130
 
 _EPILOG = """
 climb executes the file, with your rights, in worker processes on this machine. Do not climb a file
@@ -40,12 +41,13 @@ arguments
   --args 'f32[256,512], bf16[512,512]'   a dtype and a shape each; a scalar is i32 or i32[]
   --args 'f32[64,128], i32[8]{0:4}'      a range, the upper end excluded
   --args 'f32[256,256], 128, True'       Python numbers, flags and quoted words pass as they are
+  --args 'f32[256,256], scale=0.5'       by name, after those by position
   dtypes: f32 bf16 f16 f64 i8 i16 i32 i64 u8 u16 u32 u64 i4 u4 bool f8_e4m3fn f8_e5m2 ...
   Without --args the file's own cases() or inputs() is used; without --reference its own
   SYMBOL_reference(), reference() or want(), where it has one.
 
 exit code
-  0 every rung asked for passed · 1 a rung found fault · 2 nothing could be tried ·
+  0 every rung asked for passed · 1 a rung found fault · 2 a target could not be tried at all ·
   3 nothing found wrong, but not all proved (unchecked, tool cannot, unavailable) · 130 interrupted
 """
 
@@ -60,6 +62,9 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a program may say what no terminal can show
+            stream.reconfigure(errors="backslashreplace")
     try:
         options = _parser().parse_args(argv)
         code: int = options.run(options)
@@ -92,7 +97,12 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     climb.set_defaults(run=_climb)
-    climb.add_argument("target", metavar="FILE:SYMBOL", help="a function that calls pallas_call")
+    climb.add_argument(
+        "target",
+        metavar="FILE:SYMBOL",
+        nargs="+",
+        help="a function that calls pallas_call; several are climbed two at a time",
+    )
     climb.add_argument("--args", metavar="TEXT", help="its arguments, e.g. 'f32[256,512], i32[]'")
     climb.add_argument(
         "--reference",
@@ -129,6 +139,17 @@ def _parser() -> argparse.ArgumentParser:
     climb.add_argument(
         "--no-cache", action="store_true", help="compile anew, whatever the disk cache holds"
     )
+    climb.add_argument(
+        "--watch",
+        action="store_true",
+        help="climb again whenever a file is saved that the kernel was imported from",
+    )
+    climb.add_argument(
+        "--junit",
+        type=Path,
+        metavar="FILE",
+        help="also write a JUnit report there: a test case for each verdict",
+    )
     _add_form_options(climb)
     doctor = commands.add_parser(
         "doctor", help="say what is installed, which rungs are available, and what is missing"
@@ -142,6 +163,11 @@ def _add_form_options(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON and nothing else")
     form.add_argument("--plain", action="store_true", help="print plain text, also on a terminal")
+    form.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print GitHub-flavoured Markdown, for a pull request's comment",
+    )
 
 
 def _positive(text: str) -> float:
@@ -165,43 +191,86 @@ def _tolerance(text: str) -> float:
 
 
 def _climb(options: argparse.Namespace) -> int:
-    from pallas_rungs.ladder.files import TIME_LIMIT, climb_file
+    from pallas_rungs.ladder.files import TIME_LIMIT
     from pallas_rungs.ladder.loading import parse_target
 
     try:
-        target = parse_target(options.target)
-        result = climb_file(
-            target.path,
-            target.symbol,
-            args=options.args,
-            reference=options.reference,
-            rungs=rungs_named(options.rung),
-            chips=chips_named(options.chip),
-            case=options.case,
-            time_limit=options.time_limit or TIME_LIMIT,
-            seed=options.seed,
-            rtol=options.rtol,
-            atol=options.atol,
-            cache=not options.no_cache,
-            on_verdict=None if options.json else _progress(),
-        )
+        targets = list(dict.fromkeys(map(parse_target, options.target)))
+        given = {
+            "args": options.args,
+            "reference": options.reference,
+            "rungs": rungs_named(options.rung),
+            "chips": chips_named(options.chip),
+            "case": options.case,
+            "time_limit": options.time_limit or TIME_LIMIT,
+            "seed": options.seed,
+            "rtol": options.rtol,
+            "atol": options.atol,
+            "cache": not options.no_cache,
+        }
+        if options.junit is not None:
+            _see_that_it_can_be_written(options.junit)
     except ValueError as error:  # LoadError, ArgumentError, an unknown chip or rung
         print(f"pallas_rungs climb: {error}", file=sys.stderr)
         return USAGE
+    return _watch(targets, given, options) if options.watch else _once(targets, given, options)[0]
+
+
+def _once(
+    targets: Sequence[Target], given: dict[str, Any], options: argparse.Namespace
+) -> tuple[int, list[FileClimb]]:
+    """Climb the targets once, print what came of it, and return the exit code too."""
+    from pallas_rungs.ladder import printing
+    from pallas_rungs.ladder.batch import climb_several
+
+    quiet = options.json or options.markdown
+    climbs = climb_several(targets, on_verdict=None if quiet else _progress(), **given)
     _clear_progress()
-    _show(result, options)
-    return exit_code_of(verdict for report in result.reports for verdict in report.verdicts)
+    if options.junit is not None:
+        from pallas_rungs.ladder.report_junit import junit_xml
+
+        try:
+            options.junit.write_text(junit_xml(climbs), encoding="utf-8")
+        except OSError as error:
+            print(f"pallas_rungs climb: {options.junit}: {error.strerror}", file=sys.stderr)
+    alone_and_not_tried = len(climbs) == 1 and climbs[0].error
+    if options.json and not alone_and_not_tried:
+        print(printing.as_json(climbs))
+    elif options.markdown:
+        print(printing.as_markdown(climbs))
+    else:
+        printing.show(climbs, rich=sys.stdout.isatty() and not options.plain)
+    return printing.exit_code(climbs), climbs
 
 
-def exit_code_of(verdicts: Iterable[Verdict]) -> int:
-    """Return 0 if all passed, 1 if a rung found fault, 3 if something was left unproved."""
-    from pallas_rungs.ladder.status import Status
+def _watch(targets: Sequence[Target], given: dict[str, Any], options: argparse.Namespace) -> int:
+    """Climb again whenever a file is saved; Ctrl-C while waiting ends with the last exit code."""
+    from pallas_rungs.ladder.watching import stamps, wait_for_change
 
-    unproved = {Status.UNCHECKED, Status.TOOL_CANNOT, Status.UNAVAILABLE}
-    statuses = {verdict.status for verdict in verdicts}
-    if statuses <= {Status.PASSED}:
-        return PASSED
-    return NOT_PROVED if statuses <= unproved | {Status.PASSED} else FAULT
+    watched = {str(target.path) for target in targets}
+    while True:
+        before = stamps(watched)
+        code, climbs = _once(targets, given, options)
+        watched |= {file for climb in climbs for file in climb.files}
+        before = {**stamps(watched), **before}
+        files = "1 file" if len(watched) == 1 else f"{len(watched)} files"
+        print(f"\nwatching {files}; Ctrl-C ends", file=sys.stderr, flush=True)
+        try:
+            found = wait_for_change(before)
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            return code
+        names = ", ".join(sorted(Path(file).name for file in found))
+        print(f"{names} changed", file=sys.stderr, flush=True)
+
+
+def _see_that_it_can_be_written(path: Path) -> None:
+    if path.is_dir():
+        raise ValueError(f"--junit names a file to write; {path} is a folder")
+    if not path.parent.is_dir():
+        raise ValueError(f"--junit: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"--junit: {path} cannot be written")
 
 
 def rungs_named(given: Sequence[str] | None) -> tuple[Any, ...]:
@@ -264,62 +333,6 @@ def _progress() -> Any:
 def _clear_progress() -> None:
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-def _near(report: Report) -> Report:
-    """The report with files below the current folder named from there."""
-    here = Path.cwd()
-    verdicts = []
-    for verdict in report.verdicts:
-        error = verdict.error
-        if error is not None and error.frame is not None:
-            path = Path(error.frame.file)
-            if path.is_relative_to(here):
-                frame = replace(error.frame, file=str(path.relative_to(here)))
-                verdict = replace(verdict, error=replace(error, frame=frame))
-        verdicts.append(verdict)
-    return replace(report, verdicts=tuple(verdicts))
-
-
-def _show(result: FileClimb, options: argparse.Namespace) -> None:
-    if options.json:
-        code = exit_code_of(v for report in result.reports for v in report.verdicts)
-        print(json.dumps({**result.to_json(), "exit_code": code}, indent=2))
-        return
-    reports = [_near(report) for report in result.reports]
-    if sys.stdout.isatty() and not options.plain:
-        from rich.console import Console
-
-        console = Console()
-        for report in reports:
-            console.print(report.rich())
-    else:
-        print("\n\n".join(map(str, reports)))
-    _show_printed(result)
-
-
-def _show_printed(result: FileClimb) -> None:
-    kept = _without_crashes(result.last_lines)
-    count = result.printed_lines - (len(result.last_lines) - len(kept))
-    if not kept:
-        return
-    lines = "line" if count == 1 else "lines"
-    print(f"\nthe file printed {count} {lines}; the last:", file=sys.stderr)
-    for line in kept[-8:]:
-        print(f"  | {line[:200]}", file=sys.stderr)
-
-
-def _without_crashes(lines: Sequence[str]) -> list[str]:
-    """The lines without what Python prints when its process crashes; the verdict has that."""
-    kept: list[str] = []
-    dumped = False
-    for line in lines:
-        dumped = dumped or line.startswith("Fatal Python error: ")
-        if not dumped:
-            kept.append(line)
-        if line.startswith("Extension modules: "):
-            dumped = False
-    return kept
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import pytest
 
 from pallas_rungs.bugs import MUSEUM
 from pallas_rungs.ladder import Report, Rung, Status, climb
+from pallas_rungs.ladder.rules import NO_SIGN, suggestions
 from pallas_rungs.museum import changes, climb_bug, climb_bugs, matrix_text, recorded, verdicts
 
 each_bug = pytest.mark.parametrize("bug", MUSEUM, ids=lambda bug: bug.__name__.rpartition(".")[2])
@@ -32,6 +33,8 @@ def test_the_sick_kernel_gets_the_expected_verdicts(bug: ModuleType) -> None:
     assert verdicts(report) == bug.EXPECTED, report
     assert str(report.first_caught() or "none") == bug.FIRST_CAUGHT, report
     assert len(bug.cases()) == 1, "climb_bug tries the first case only"
+    pointed_to = {each.rule.name for v in report.verdicts for each in suggestions(v)}
+    assert bug.__name__.rpartition(".")[2] in pointed_to | set(NO_SIGN), report
 
 
 @each_bug

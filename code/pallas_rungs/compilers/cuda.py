@@ -7,6 +7,7 @@ does not have, and that is an outcome too.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import sys
@@ -15,7 +16,7 @@ from pallas_rungs.compilers.chips import GPU, GPU_CHIPS, Chip, chip_named, names
 from pallas_rungs.compilers.cuda_report import nvdisasm
 from pallas_rungs.compilers.cuda_target import target_config
 from pallas_rungs.compilers.outcome import CompilerOutcome, kept_or_compiled
-from pallas_rungs.compilers.process import Reply, Worker
+from pallas_rungs.compilers.process import Reply, Worker, WorkerStartError
 from pallas_rungs.compilers.service import ServiceWorker
 from pallas_rungs.compilers.shared_worker import SharedWorker, ask
 
@@ -151,7 +152,8 @@ def close() -> None:
 def warm_up() -> None:
     """Start the worker now, without waiting for it, where the plugin is installed."""
     if not why_unavailable():
-        _worker.get().start()
+        with contextlib.suppress(WorkerStartError):  # told when a program comes
+            _worker.get().start()
 
 
 def _version(package: str) -> str:

@@ -6,6 +6,7 @@ time-out are outcomes. The worker stays warm between calls and ends with this pr
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -14,7 +15,7 @@ import sys
 
 from pallas_rungs.compilers.chips import TPU, TPU_CHIPS, Chip, chip_named, names_of
 from pallas_rungs.compilers.outcome import CompilerOutcome, kept_or_compiled
-from pallas_rungs.compilers.process import Reply, Worker
+from pallas_rungs.compilers.process import Reply, Worker, WorkerStartError
 from pallas_rungs.compilers.service import ADDRESS_VARIABLE, Service, ServiceWorker
 from pallas_rungs.compilers.shared_worker import SharedWorker, ask
 
@@ -156,7 +157,8 @@ _worker = SharedWorker(_own_or_a_services, follows=(FLAGS_VARIABLE,))
 def warm_up() -> None:
     """Start the worker now, without waiting for it, where libtpu is installed."""
     if not why_unavailable():
-        _shared_worker().start()
+        with contextlib.suppress(WorkerStartError):  # told when a program comes
+            _shared_worker().start()
 
 
 def close() -> None:

@@ -37,6 +37,7 @@ _TAIL_LINES = 400
 _LONGEST_LINE = 4000
 _TICK_SECONDS = 0.25
 _IDLE_SHARE = 0.05  # CPU seconds a second of waiting below which a process counts as idle
+_MEMORY_SHARE = 0.8  # of this machine's memory, which one worker may take
 START_LIMIT = 120.0
 """Seconds that a worker may take to import what it needs and say that it is ready."""
 
@@ -165,11 +166,20 @@ class Worker:
         return tuple(self._tail)
 
     def start(self) -> None:
-        """Start the process, without waiting until it is ready; nothing if it is up."""
+        """Start the process, without waiting until it is ready; nothing if it is up.
+
+        Raises:
+          WorkerStartError: this machine has no room for it (disk, memory, processes).
+        """
         with self._lock:
             if not self.alive:
                 self.close()
-                self._running = self._launch()
+                try:
+                    self._running = self._launch()
+                except OSError as error:
+                    raise WorkerStartError(
+                        f"the worker {self.module} could not start: {error}"
+                    ) from None
 
     def ready(self, time_limit: float = START_LIMIT) -> dict[str, Any]:
         """Start the process if need be and return what it said when it was ready.
@@ -221,6 +231,17 @@ class Worker:
                 self.close()
                 raise
 
+    def interrupt(self) -> None:
+        """Kill the worker from another thread than the one that waits for it.
+
+        The one that waits gets `Died`.
+        """
+        running = self._running
+        if running is not None and running.owner == os.getpid():
+            with contextlib.suppress(psutil.Error):
+                for child in psutil.Process(running.process.pid).children():
+                    child.kill()
+
     def close(self) -> None:
         """End the process and all that it started, and remove its temporary folder."""
         with self._lock:
@@ -256,6 +277,7 @@ class Worker:
             "reply_fd": reply_write,
             "folder": str(folder),
             "root": str(Path(pallas_rungs.__file__).parent.parent),
+            "memory": int(psutil.virtual_memory().total * _MEMORY_SHARE),
         }
         try:
             process = subprocess.Popen(
@@ -390,7 +412,17 @@ def _end(running: _Running) -> None:
                     child.kill()
         running.process.kill()
         running.process.wait()
+    if running.process.returncode == -signal.SIGKILL:  # perhaps the supervisor itself was killed
+        _kill_strays(running.folder)
     shutil.rmtree(running.folder, ignore_errors=True)
+
+
+def _kill_strays(folder: Path) -> None:
+    """Kill what a worker started and no supervisor ended, known by its temporary folder."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get("TMPDIR") == str(folder):
+                process.kill()
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -402,6 +434,12 @@ def _cpu_seconds(pid: int) -> float:
             with contextlib.suppress(psutil.Error):
                 total += sum(process.cpu_times()[:4])
     return total
+
+
+def interrupt_all() -> None:
+    """Kill every worker that this process started, whichever thread waits for it."""
+    for worker in list(_open):
+        worker.interrupt()
 
 
 @atexit.register

@@ -34,10 +34,12 @@ def main(config: dict[str, Any]) -> None:
 
     Args:
       config: `module` whose `main(request_fd, reply_fd)` is the worker; `request_fd`, `reply_fd`;
-        `folder`, the temporary folder to remove; `root`, the folder that holds `pallas_rungs`.
+        `folder`, the temporary folder to remove; `root`, the folder that holds `pallas_rungs`;
+        `memory`, the bytes that the worker may take before it is told that there are no more.
     """
     request_fd, reply_fd = int(config["request_fd"]), int(config["reply_fd"])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit_memory(int(config.get("memory", 0)))
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     supervisor = os.getpid()
     wake_read, wake_write = os.pipe()
@@ -65,6 +67,14 @@ def main(config: dict[str, Any]) -> None:
     _end_descendants()
     shutil.rmtree(config["folder"], ignore_errors=True)
     _leave_as(status)
+
+
+def _limit_memory(size: int) -> None:
+    """See that a worker is refused memory before the machine has none left for anybody."""
+    with contextlib.suppress(OSError, ValueError):
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if size > 0 and (hard == resource.RLIM_INFINITY or size < hard):
+            resource.setrlimit(resource.RLIMIT_DATA, (size, hard))
 
 
 def _work(config: dict[str, Any]) -> None:

@@ -101,6 +101,25 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "dir(pl) and dir(pltpu), and jax's changelog.",
     ),
     (
+        r"^ModuleNotFoundError: No module named",
+        "This environment lacks that package: install it beside pallas_rungs, in the Python that "
+        "runs climb.",
+    ),
+    (
+        r"^_?\w*MemoryError\b",
+        "The process was refused memory (it may take four fifths of this machine's): try smaller "
+        "shapes.",
+    ),
+    (
+        r"traced for \w+ returned a value of type .* which is not a valid JAX type",
+        "Climb a function that returns arrays, or tuples and dicts of arrays, and nothing else.",
+    ),
+    (
+        r"the compiler was still busy",
+        "Give it longer (--time-limit, time_limit=), or less to compile: a Python loop in the body "
+        "is unrolled, lax.fori_loop is not.",
+    ),
+    (
         r"^EOFError: EOF when reading a line",
         "Standard input is empty here: take the value as an argument.",
     ),
@@ -291,6 +310,11 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "Make the blocks smaller, or split the reduction axis: each blocked operand takes its "
         "block twice (double buffering). pltpu.CompilerParams(vmem_limit_bytes=…) raises the "
         "limit.",
+    ),
+    (
+        r"CompileTimeHbmOom|Ran out of memory on HBM|[Rr]an out of memory in memory space hbm",
+        "The arrays of the program do not fit in the chip's HBM: smaller shapes, fewer "
+        "temporaries, or more devices.",
     ),
     (
         r"Unsigned integer dtype \w+ is not supported for dot_general",

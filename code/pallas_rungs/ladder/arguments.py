@@ -4,7 +4,7 @@ The parser needs no jax, so a shape string that does not parse is refused before
 
 One argument is a dtype with a shape, `f32[256,512]`; a scalar is `i32` or `i32[]`. A range may
 follow in braces, half-open as in Python: `i32[8]{0:4}`. A Python literal (`128`, `1.5`, `True`,
-`'relu'`) is passed as it is.
+`'relu'`) is passed as it is. `NAME=` before an argument passes it by name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import ast
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pallas_rungs.ladder.loading import LoadError
@@ -60,6 +60,7 @@ _WIDE = {"float64": "f32", "int64": "i32", "uint64": "u32"}
 _TOKEN = re.compile(
     r"\s*(?P<dtype>[A-Za-z_]\w*)\s*(?P<shape>\[[^\]]*\])?\s*(?P<range>\{[^}]*\})?\s*"
 )
+_NAME = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=")
 _LITERAL = re.compile(r"\s*(?P<literal>True|False|None|'[^']*'|\"[^\"]*\"|[-+]?[\d.][\w.+-]*)\s*")
 
 
@@ -77,6 +78,7 @@ class ArgumentSpec:
       low: smallest value, None for the default of the dtype.
       high: exclusive upper bound, None for the default of the dtype.
       literal: the Python value, where `dtype` is empty.
+      name: the parameter that it is passed to by name; empty for one by position.
     """
 
     dtype: str
@@ -84,6 +86,7 @@ class ArgumentSpec:
     low: float | None = None
     high: float | None = None
     literal: Any = None
+    name: str = ""
 
     @property
     def is_integer(self) -> bool:
@@ -112,12 +115,14 @@ def parse_arguments(text: str, *, x64: bool = False) -> tuple[ArgumentSpec, ...]
     if not text.strip():
         return ()
     while True:
+        name, position = _name(text, position, specs)
         if match := _LITERAL.match(text, position):
-            specs.append(_literal(text, match))
+            spec = _literal(text, match)
         elif match := _TOKEN.match(text, position):
-            specs.append(_array(text, match, x64))
+            spec = _array(text, match, x64)
         else:
             raise _error(text, _skip_space(text, position), "an argument such as f32[256,512]")
+        specs.append(replace(spec, name=name))
         position = match.end()
         if position == len(text):
             return tuple(specs)
@@ -131,6 +136,19 @@ def parse_arguments(text: str, *, x64: bool = False) -> tuple[ArgumentSpec, ...]
                 raise _error(text, position, "a shape in square brackets, such as f32[256,512]")
             raise _error(text, position, "a comma or the end")
         position += 1
+
+
+def _name(text: str, position: int, before: Sequence[ArgumentSpec]) -> tuple[str, int]:
+    """Return the name that an argument is given by, if it is, and where its value starts."""
+    match = _NAME.match(text, position)
+    if match is None:
+        if before and before[-1].name:
+            where = _skip_space(text, position)
+            raise _error(text, where, f"a name: {before[-1].name}= before it has one")
+        return "", position
+    if match["name"] in [spec.name for spec in before]:
+        raise _error(text, match.start("name"), f"{match['name']} only once")
+    return match["name"], match.end()
 
 
 def _literal(text: str, match: re.Match[str]) -> ArgumentSpec:

@@ -33,6 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pallas_rungs.ladder.features import epsilon
+from pallas_rungs.ladder.patterns import patterns_of
 from pallas_rungs.ladder.verdict import Difference
 
 _ACCUMULATED_ROUNDINGS = 64
@@ -170,6 +171,7 @@ def compare_arrays(
         want=_number(want[first]),
         rtol=tolerance.rtol,
         atol=tolerance.atol,
+        patterns=patterns_of(got_values, want_values, differs) if got.ndim else (),
     )
 
 

@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass
 
 from pallas_rungs.ladder.advice import advice_for
-from pallas_rungs.ladder.source_frames import frame_in_text, is_users, users_frame
+from pallas_rungs.ladder.source_frames import frame_in_text, is_users, message_of, users_frame
 from pallas_rungs.ladder.verdict import Frame, KernelError
 
 _RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
@@ -16,6 +16,7 @@ _MOSAIC_PREFIX = re.compile(
     r"(?:[A-Z_]+: )?Mosaic failed to compile TPU kernel with MLIR module name `[^`]*`"
     r"(?: HLO name `[^`]*`)?:?\s*"
 )
+_LONGEST_LINE = 1000
 _NO_MESSAGE = "(the error carries no message)"
 
 
@@ -33,7 +34,7 @@ def innermost(error: BaseException) -> Innermost:
     The runtime wraps what a callback raises into one error whose message holds a whole traceback;
     the exception at its end is the one that counts.
     """
-    kind, text = type(error).__name__, str(error)
+    kind, text = type(error).__name__, message_of(error)
     return innermost_in_text(kind, text) if kind in _RUNTIME_ERRORS else Innermost(kind, text)
 
 
@@ -52,9 +53,11 @@ def innermost_in_text(kind: str, text: str) -> Innermost:
 
 
 def first_line(message: str) -> str:
-    """Return the first line of a message, without the compiler's own preamble."""
+    """Return the first line of a message, without the compiler's own preamble, cut if very long."""
     text = _MOSAIC_PREFIX.sub("", message.strip(), count=1).strip() or message.strip()
     line = text.split("\n", 1)[0].strip()
+    if len(line) > _LONGEST_LINE:
+        line = line[:_LONGEST_LINE] + " …"
     return line or _NO_MESSAGE
 
 
@@ -84,16 +87,22 @@ def kernel_error(error: BaseException, fallback: Frame | None = None) -> KernelE
 
 
 def in_full(error: KernelError) -> str:
-    """Return type and whole message; of a bare assertion, the line that asserts."""
-    bare = error.type == "AssertionError" and not error.full.strip()
-    asserted = error.frame.source if bare and error.frame is not None else ""
-    return f"{error.type}: {error.full or asserted}"
+    """Return type and whole message, with the line that raised where they say too little.
+
+    Too little is said by a bare assertion, and by what Python says of None.
+    """
+    line = error.frame.source if error.frame is not None else ""
+    if error.type == "AssertionError" and not error.full.strip():
+        return f"{error.type}: {line}"
+    if line and "'NoneType' object" in error.full:
+        return f"{error.type}: {error.full}: {line}"
+    return f"{error.type}: {error.full}"
 
 
 def _a_call_of_theirs(error: BaseException) -> bool:
     """True for a call with arguments that do not fit, made by the user's code and not by jax."""
     frames = traceback.extract_tb(error.__traceback__)
-    fits_not = isinstance(error, TypeError) and "positional argument" in str(error)
+    fits_not = isinstance(error, TypeError) and "positional argument" in message_of(error)
     return fits_not and bool(frames) and is_users(frames[-1].filename)
 
 

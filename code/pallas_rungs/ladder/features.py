@@ -67,6 +67,9 @@ class Features:
       core_axes: names of the axes of the core meshes that kernels run on.
       exponentials: some computation takes an exponential.
       rounds_to: the narrowest float type that any computation in the program rounds to.
+      partial_blocks: some block does not divide its array.
+      accumulates: some body reads an output or a scratch buffer.
+      scoped_program_ids: some body asks for its place in the grid inside `pl.run_scoped`.
     """
 
     primitives: frozenset[str] = frozenset()
@@ -89,6 +92,20 @@ class Features:
     core_axes: frozenset[str] = frozenset()
     exponentials: bool = False
     rounds_to: np.dtype[Any] | None = None
+    partial_blocks: bool = False
+    accumulates: bool = False
+    scoped_program_ids: bool = False
+
+    @property
+    def told(self) -> list[str]:
+        """What a verdict's details say that the program uses, in words."""
+        words = {
+            "parallel axes": self.parallel_axes,
+            "copies": self.copies,
+            "partial blocks": self.partial_blocks,
+            "accumulators": self.accumulates,
+        }
+        return [word for word, used in words.items() if used]
 
     @classmethod
     def of(cls, jaxpr: Any, kernels: list[Any]) -> Features:
@@ -120,6 +137,9 @@ class Features:
             core_axes=frozenset(name for eqn in kernels for name in _core_axes(eqn)),
             exponentials=bool(primitives & EXPONENTIALS),
             rounds_to=_narrowest(every),
+            partial_blocks=any(_has_partial_blocks(eqn) for eqn in kernels),
+            accumulates=any(_reads_back(eqn) for eqn in kernels),
+            scoped_program_ids=any(_asks_for_its_place(eqn) for eqn in every),
         )
 
     @property
@@ -193,6 +213,50 @@ def _pads_low(kernel: Any) -> bool:
             if padding and int(padding[0]) > 0:
                 return True
     return False
+
+
+def _has_partial_blocks(kernel: Any) -> bool:
+    for mapping in getattr(kernel.params.get("grid_mapping"), "block_mappings", ()):
+        shape = getattr(getattr(mapping, "array_aval", None), "shape", ())
+        for block, size in zip(mapping.block_shape or (), shape, strict=False):
+            step = getattr(block, "block_size", block)
+            if isinstance(step, int) and step > 0 and size % step:
+                return True
+    return False
+
+
+def _asks_for_its_place(eqn: Any) -> bool:
+    return eqn.primitive.name == "run_scoped" and any(
+        inner.primitive.name in ("program_id", "num_programs")
+        for body in swap.sub_jaxprs(eqn.params)
+        for inner in swap.equations(body)
+    )
+
+
+def _reads_back(kernel: Any) -> bool:
+    """True for a body that reads an output or a scratch buffer."""
+    mapping, body = kernel.params.get("grid_mapping"), kernel.params.get("jaxpr")
+    if mapping is None or body is None:
+        return False
+    given = mapping.num_index_operands + mapping.num_inputs
+    return _reads_any(body, set(body.invars[given:]))
+
+
+def _reads_any(jaxpr: Any, refs: set[Any]) -> bool:
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        if name in ("get", "load", "addupdate") and _held(eqn.invars[0], refs):
+            return True
+        if name == "cond":
+            for branch in eqn.params["branches"]:
+                pairs = zip(branch.invars, eqn.invars[1:], strict=True)
+                if _reads_any(branch, {inner for inner, outer in pairs if _held(outer, refs)}):
+                    return True
+    return False
+
+
+def _held(var: Any, refs: set[Any]) -> bool:
+    return not hasattr(var, "val") and var in refs
 
 
 def _is_four_bit(aval: Any) -> bool:

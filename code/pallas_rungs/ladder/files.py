@@ -41,17 +41,21 @@ class FileClimb:
       reports: one for each problem that the file gave.
       printed_lines: how many lines the file printed while it was tried.
       last_lines: the last of them.
+      files: the reader's own files that were imported.
+      error: why nothing could be tried; empty when something was.
     """
 
     target: str
     reports: tuple[Report, ...]
     printed_lines: int = 0
     last_lines: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    error: str = ""
 
     @property
     def passed(self) -> bool:
         """True when every rung asked for passed on every problem."""
-        return all(report.passed for report in self.reports)
+        return not self.error and all(report.passed for report in self.reports)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -60,7 +64,41 @@ class FileClimb:
             "passed": self.passed,
             "reports": [report.to_json() for report in self.reports],
             "printed_lines": self.printed_lines,
+            **({"error": self.error} if self.error else {}),
         }
+
+
+class Shelf:
+    """Keeps a file's worker between two climbs of the same file, so that it is loaded once."""
+
+    def __init__(self) -> None:
+        self._kept: FileWorker | None = None
+
+    def __enter__(self) -> Shelf:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    def take(self, request: FileRequest) -> FileWorker | None:
+        """Return the kept worker, turned to `request`; None if there is none for its file."""
+        worker, self._kept = self._kept, None
+        if worker is None:
+            return None
+        if worker.request.path != request.path or not worker.alive:
+            worker.close()
+            return None
+        worker.turn_to(request)
+        return worker
+
+    def put(self, worker: FileWorker) -> None:
+        """Keep a worker that is healthy and pretends nothing; end any other."""
+        if worker.alive and not worker.pretend_level:
+            self._kept = worker
+        else:
+            worker.close()
 
 
 def climb_file(
@@ -78,6 +116,8 @@ def climb_file(
     atol: float | None = None,
     cache: bool = True,
     on_verdict: Callable[[str, Verdict], None] | None = None,
+    shelf: Shelf | None = None,
+    compilers: str = "",
 ) -> FileClimb:
     """Try a function of a reader's file on the rungs. This executes the file.
 
@@ -97,6 +137,8 @@ def climb_file(
       atol: absolute tolerance; None takes that of the dtype.
       cache: whether compiler outcomes may come from the disk cache.
       on_verdict: called with the problem's name and each verdict as it comes.
+      shelf: where a worker may be found and left, for climbs of the same file in turn.
+      compilers: address of a service of compilers; empty for a compiler of the climb's own.
 
     Raises:
       LoadError: the file or the symbol cannot be tried at all; the message says why.
@@ -124,7 +166,8 @@ def climb_file(
     if named_chips == ():
         raise ValueError("no chip was named")
     compiles = Rung.COMPILE in rungs
-    with _climbing(_Climb(request, named_chips, time_limit, cache, compiles)) as climb:
+    posed = _Climb(request, named_chips, time_limit, cache, compiles, compilers, shelf)
+    with _climbing(posed) as climb:
         names = climb.load()
         indices = [
             index
@@ -144,7 +187,9 @@ def climb_file(
                     on_verdict(names[index], verdict)
             done.append(Report(names[index], tuple(verdicts)))
         climb.close()
-        return FileClimb(str(target), tuple(done), climb.printed_lines, climb.last_lines)
+        return FileClimb(
+            str(target), tuple(done), climb.printed_lines, climb.last_lines, climb.files
+        )
 
 
 @dataclass
@@ -161,6 +206,8 @@ class _Climb:
     time_limit: float
     cache: bool
     compiles: bool
+    compilers: str = ""
+    shelf: Shelf | None = None
     level: int = 0
     why: str = ""
     hopeless: bool = False
@@ -168,6 +215,7 @@ class _Climb:
     worker: FileWorker | None = None
     printed_lines: int = 0
     last_lines: tuple[str, ...] = field(default=())
+    files: tuple[str, ...] = ()
 
     @property
     def chips(self) -> tuple[str, ...]:
@@ -241,7 +289,11 @@ class _Climb:
         if self.worker is not None:
             self.printed_lines += self.worker.printed_lines
             self.last_lines = (*self.last_lines, *self.worker.last_lines)[-400:]
-            self.worker.close()
+            self.files = self.worker.files or self.files
+            if self.shelf is None:
+                self.worker.close()
+            else:
+                self.shelf.put(self.worker)
             self.worker = None
 
     def _attempt(self, level: int, chip: str, problem: int, rung: Rung, target: str) -> Attempted:
@@ -257,6 +309,9 @@ class _Climb:
         ):
             return worker
         self.close()
+        if self.shelf is not None and not level and (kept := self.shelf.take(self.request)):
+            self.worker = kept
+            return kept
         self.worker = FileWorker(
             self.request,
             time_limit=self.time_limit,
@@ -265,6 +320,7 @@ class _Climb:
             pretend_why=why or self.why,
             cache=self.cache,
             compiles=chip_named(self.chips[0]).machine if self.compiles else None,
+            compilers=self.compilers,
         )
         return self.worker
 

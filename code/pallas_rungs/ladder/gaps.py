@@ -45,6 +45,12 @@ _NO_CPU_RULE = (
     r"NotImplementedError: MLIR translation rule for primitive '(\w+)' not found for platform cpu"
 )
 _INTERNAL_ERROR = r"\A(?:NotImplementedError|KeyError|AssertionError|AttributeError|NameError)\b"
+_NO_MEMORY = r"\A\w*MemoryError\b|RESOURCE_EXHAUSTED: Out of memory (?:allocating|while trying)"
+_SPARSE_CORE_ERROR = (
+    _INTERNAL_ERROR
+    + r"|\ATypeError: Only scalar arrays can be converted to Python scalars"
+    + r"|Did not ask for inval to be discharged"
+)
 _NO_FOUR_BITS = (
     r"does not support custom element sizes on non-sub-byte types"
     r"|UNIMPLEMENTED.*\b[SU][24]\b|\bu?int[24]\b.*not (?:supported|implemented)"
@@ -110,6 +116,12 @@ GAPS: tuple[Gap, ...] = (
         lambda f, _: bool(f.primitives & {"run_scoped", "get_global", "mpmd_map", "core_map"}),
     ),
     _refusal(
+        "the interpreter forgets the grid in pl.run_scoped, so that pl.program_id has none",
+        Rung.INTERPRET,
+        r"\AAssertionError: .*raised in axis_frame",
+        lambda f, _: f.scoped_program_ids,
+    ),
+    _refusal(
         "the interpreter copies only what has a size known while tracing",
         Rung.INTERPRET,
         r"Shapes must be 1D sequences of concrete values",
@@ -130,7 +142,7 @@ GAPS: tuple[Gap, ...] = (
     _refusal(
         "the interpreter knows little of the SparseCore",
         Rung.INTERPRET,
-        _INTERNAL_ERROR,
+        _SPARSE_CORE_ERROR,
         lambda f, _: f.sparse_core,
     ),
     _refusal(
@@ -142,7 +154,7 @@ GAPS: tuple[Gap, ...] = (
     _refusal(
         "the simulator knows little of the SparseCore",
         Rung.SIMULATE,
-        _INTERNAL_ERROR,
+        _SPARSE_CORE_ERROR,
         lambda f, _: f.sparse_core,
     ),
     _refusal(
@@ -195,6 +207,15 @@ GAPS: tuple[Gap, ...] = (
     _gpu_simulator("allocates no semaphores", r"(?i)Error: .*semaphore"),
     _gpu_simulator("has no block specs in pl.pallas_call", r"AssertionError: *\Z"),
     _gpu_simulator("has no rule for an operation of this kernel", r"\ANotImplementedError\b"),
+    *(
+        _refusal(
+            "this machine has too little memory to run that here: try smaller shapes",
+            rung,
+            _NO_MEMORY,
+            lambda _, __: True,
+        )
+        for rung in (Rung.INTERPRET, Rung.SIMULATE)
+    ),
     Gap(
         "the simulator's random bits are a stub that returns zeros",
         Rung.SIMULATE,
@@ -217,7 +238,8 @@ def attribute(verdict: Verdict, features: Features) -> Verdict:
       verdict: the raw verdict; its `observed` equals its `status`.
       features: what the program uses.
     """
-    text = f"{verdict.error.type}: {verdict.error.full}" if verdict.error else ""
+    error = verdict.error
+    text = f"{error.type}: {error.full.strip() or error.message}" if error else ""
     for gap in GAPS:
         if gap.rung is not verdict.rung or gap.outcome is not verdict.status:
             continue

@@ -13,10 +13,10 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 
@@ -123,6 +123,21 @@ def load_file(path: Path) -> ModuleType:
     return module
 
 
+def own_files(path: Path) -> list[str]:
+    """Return the file and what was imported from its folder, or from that of its package."""
+    dotted = _dotted_name(path)
+    root = path.parent if dotted is None else dotted[1]
+    found = {str(path)}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not file.endswith(".py"):
+            continue
+        place = Path(file)
+        if place.is_relative_to(root) and "site-packages" not in place.relative_to(root).parts:
+            found.add(file)
+    return sorted(found)
+
+
 def find_symbol(module: ModuleType, symbol: str) -> Callable[..., Any]:
     """Return the function `symbol` of `module`; dots reach into classes and instances.
 
@@ -145,44 +160,54 @@ def find_symbol(module: ModuleType, symbol: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def check_arguments_fit(function: Callable[..., Any], symbol: str, args: Sequence[Any]) -> None:
-    """See that `function` can be called with as many arguments as there are.
+def check_arguments_fit(
+    function: Callable[..., Any],
+    symbol: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """See that `function` can be called with these arguments, by position and by name.
 
     Raises:
-      LoadError: it cannot; the message says how many it takes.
+      LoadError: it cannot; the message says what it takes.
     """
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # it does not tell
         return
     try:
-        signature.bind(*args)
+        signature.bind(*args, **kwargs)
     except TypeError:
-        message = f"the arguments do not fit: {symbol} {_takes(signature, len(args))}"
+        message = f"the arguments do not fit: {symbol} {_takes(signature, len(args), kwargs)}"
         names = list(signature.parameters)
         if names and all(name.endswith("ref") for name in names):
             message += f"; {symbol} looks like a kernel's body: name the function that calls it"
         raise LoadError(message) from None
 
 
-def _takes(signature: inspect.Signature, given: int) -> str:
-    """What a function takes, and why `given` arguments by position are not that."""
-    by_position = [
-        p
-        for p in signature.parameters.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+def _takes(signature: inspect.Signature, given: int, by_name: Mapping[str, Any]) -> str:
+    """What a function takes, and why `given` arguments by position and these names are not that."""
+    parameters = signature.parameters.values()
+    by_position = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    can_be_named = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
+    unknown = [name for name in by_name if name not in can_be_named]
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        there = f"; it has {', '.join(can_be_named)}" if can_be_named else ""
+        return f"has no parameter {unknown[0]}{there}"
     least, most = sum(p.default is p.empty for p in by_position), len(by_position)
     named = [
         p.name
-        for p in signature.parameters.values()
-        if p.kind is p.KEYWORD_ONLY and p.default is p.empty
+        for p in parameters
+        if p.kind is p.KEYWORD_ONLY and p.default is p.empty and p.name not in by_name
     ]
-    any_number = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
+    any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if named and least <= given and (given <= most or any_number):
+        how = ", ".join(f"{name}=…" for name in named)
         return (
-            f"must be given {', '.join(named)} by name, and a kernel here is called by position: "
-            f"write a function that passes {'it' if len(named) == 1 else 'them'}, and name that one"
+            f"must be given {', '.join(named)} by name: write {how} at the end of the arguments, "
+            "or give the file a cases() whose cases have .kwargs"
         )
     count = str(most) if least == most else f"{least} to {most}"
     if any_number:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pallas_rungs.ladder.rules import Suggestion, suggestions
 from pallas_rungs.ladder.status import Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -25,6 +26,8 @@ def notes(verdict: Verdict) -> list[str]:
             "NaN is what memory holds here before it is written: look for a read before the first "
             "write, past the end of an array, or before a copy has been waited for."
         )
+    if verdict.difference and verdict.difference.patterns:
+        told.append(f"Pattern: {'; '.join(verdict.difference.patterns)}.")
     if "eager" in details:
         told.append(f"{details['eager']}.".capitalize())
     return told
@@ -37,3 +40,12 @@ def shared_notes(verdicts: Sequence[Verdict]) -> list[str]:
         for note in notes(verdict):
             labels.setdefault(note, []).append(verdict.label)
     return [f"{note.removesuffix('.')} ({', '.join(said)})." for note, said in labels.items()]
+
+
+def shared_rules(verdicts: Sequence[Verdict]) -> list[tuple[Suggestion, list[str]]]:
+    """Return the rules that a report points to, each once, with the verdicts that point to it."""
+    labels: dict[Suggestion, list[str]] = {}
+    for verdict in verdicts:
+        for suggestion in suggestions(verdict):
+            labels.setdefault(suggestion, []).append(verdict.label)
+    return list(labels.items())

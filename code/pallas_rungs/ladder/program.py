@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,10 +16,8 @@ from jax.extend.core import jaxpr_as_fun
 
 from pallas_rungs.ladder import swap
 from pallas_rungs.ladder.features import Features
-from pallas_rungs.ladder.source_frames import is_users, with_source
+from pallas_rungs.ladder.kernel_names import kernel_meant, kernel_names, kernel_source
 from pallas_rungs.ladder.verdict import Frame
-
-_DEFINED_AT = re.compile(r"(\S+) at (.+):(\d+)")
 
 _LITERAL: dict[str, Any] = {"xla_disable_hlo_passes": "algsimp"}
 _QUICK: dict[str, Any] = {
@@ -189,20 +186,23 @@ class Program:
 
     @property
     def kernel_source(self) -> Frame | None:
-        """Where the first kernel's body is defined, if jax noted it."""
-        if not self.kernels:
-            return None
-        return next(_bodies_of_the_users(self.kernels[0]), None)
+        """Where the body of the first kernel is defined, if jax noted it."""
+        return kernel_source(self.kernels[0]) if self.kernels else None
 
+    @cached_property
+    def kernel_names(self) -> list[str]:
+        """The kernels' names, in order."""
+        return kernel_names(self.kernels)
 
-def _bodies_of_the_users(eqn: Any) -> Iterator[Frame]:
-    """Yield where the functions inside an equation are defined, those of jax's own left out."""
-    for body in swap.sub_jaxprs(eqn.params):
-        match = _DEFINED_AT.search(str(getattr(body.debug_info, "func_src_info", "")))
-        if match and is_users(match[2]):
-            yield with_source(Frame(match[2], int(match[3]), match[1]))
-        for inner in body.eqns:
-            yield from _bodies_of_the_users(inner)
+    def source_meant(self, message: str) -> Frame | None:
+        """Where the body of the kernel that a message is about is defined; None if unknown."""
+        place = kernel_meant(message, None, self.kernels)
+        return None if place is None else kernel_source(self.kernels[place])
+
+    def kernel_meant(self, message: str, frame: Frame | None) -> str:
+        """Return the name of the kernel, of several, that an error is about; empty if unknown."""
+        place = kernel_meant(message, frame, self.kernels)
+        return "" if place is None or len(self.kernels) < 2 else self.kernel_names[place]
 
 
 def _becomes_a_number(eqn: Any) -> bool:

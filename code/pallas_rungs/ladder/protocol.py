@@ -5,15 +5,17 @@ A module may define, beside the function to climb (SYMBOL):
 - `SYMBOL(*arrays)`, which calls a Pallas kernel; or a factory `SYMBOL(interpret)`, which returns
   such a function;
 - `inputs()`: the arguments; or `cases()`: several sets of them, as a mapping from names, or a
-  sequence of tuples or of objects with `.args` (and `.name`, `.rtol`, `.atol`);
+  sequence of tuples or of objects with `.args` (and `.kwargs`, `.name`, `.rtol`, `.atol`);
 - `SYMBOL_reference(*args)`, `reference(*args)` or `want(*args)`: what should come out;
 - `RTOL`, `ATOL`: tolerances; `R3_EXTRA`: simulator settings, name → keyword arguments.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +31,7 @@ def problem_from_module(
     symbol: str,
     args: Sequence[Any] | None = None,
     reference: Callable[..., Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
 ) -> list[Problem]:
     """Return the problems that a module poses, one for each set of arguments.
 
@@ -37,6 +40,7 @@ def problem_from_module(
       symbol: name of the function or factory to climb.
       args: arguments to use instead of the file's own.
       reference: reference to use instead of the file's own.
+      kwargs: arguments by name, beside `args`.
 
     Raises:
       ProtocolError: the symbol is missing or is no function, or there are no arguments for it.
@@ -45,20 +49,48 @@ def problem_from_module(
     factory = function if is_factory(function) else None
     reference = reference or reference_of(module, symbol)
     posed = []
-    for name, case_args, rtol, atol in _cases(module, symbol, function, factory, args):
+    for case in _cases(module, symbol, function, factory, args, kwargs or {}):
+        by_name = tuple(case.kwargs)
+        made = _made_for_chip(factory) if factory else function
         posed.append(
             Problem(
-                name=f"{symbol} {name}".strip(),
-                function=_made_for_chip(factory) if factory else function,
-                args=tuple(case_args),
-                reference=reference,
-                rtol=rtol,
-                atol=atol,
+                name=f"{symbol} {case.name}".strip(),
+                function=_called_by_name(made, by_name),
+                args=(*case.args, *case.kwargs.values()),
+                reference=reference and _called_by_name(reference, by_name),
+                rtol=case.rtol,
+                atol=case.atol,
                 simulations=dict(getattr(module, "R3_EXTRA", {})),
-                factory=factory,
+                factory=factory and _making_called_by_name(factory, by_name),
             )
         )
     return posed
+
+
+def _called_by_name(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """Return the function with its last arguments, given by position, passed by these names."""
+    if not names:
+        return function
+
+    @functools.wraps(function)
+    def made(*args: Any) -> Any:
+        first = len(args) - len(names)
+        return function(*args[:first], **dict(zip(names, args[first:], strict=True)))
+
+    return made
+
+
+def _making_called_by_name(
+    factory: Callable[[Any], Callable[..., Any]], names: Sequence[str]
+) -> Callable[[Any], Callable[..., Any]]:
+    if not names:
+        return factory
+
+    @functools.wraps(factory)
+    def made(interpret: Any) -> Callable[..., Any]:
+        return _called_by_name(factory(interpret), names)
+
+    return made
 
 
 def function_named(module: ModuleType, symbol: str) -> Callable[..., Any]:
@@ -120,23 +152,35 @@ def _made_for_chip(factory: Callable[[Any], Callable[..., Any]]) -> Callable[...
     return made
 
 
+@dataclass(frozen=True)
+class _Case:
+    """One call to try."""
+
+    name: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    rtol: float | None
+    atol: float | None
+
+
 def _cases(
     module: ModuleType,
     symbol: str,
     function: Callable[..., Any],
     factory: Callable[..., Any] | None,
     args: Sequence[Any] | None,
-) -> list[tuple[str, Sequence[Any], float | None, float | None]]:
+    kwargs: Mapping[str, Any],
+) -> list[_Case]:
     rtol, atol = getattr(module, "RTOL", None), getattr(module, "ATOL", None)
     if args is not None:
-        return [("", args, rtol, atol)]
+        return [_Case("", args, kwargs, rtol, atol)]
     for name in (f"{symbol}_cases", "cases"):
         if callable(getattr(module, name, None)):
             return [_case(i, case, rtol, atol) for i, case in enumerate(_listed(module, name))]
     if callable(getattr(module, "inputs", None)):
-        return [("", _tuple(module.inputs()), rtol, atol)]
+        return [_Case("", _tuple(module.inputs()), {}, rtol, atol)]
     if factory is None and not _required(function):
-        return [("", (), rtol, atol)]
+        return [_Case("", (), {}, rtol, atol)]
     where = getattr(module, "__file__", None) or module.__name__
     raise ProtocolError(
         f"{where} has neither inputs() nor cases(): say what {symbol} is called with, "
@@ -153,18 +197,18 @@ def _listed(module: ModuleType, name: str) -> list[Any]:
     raise ProtocolError(f"{name}() of {module.__name__} gave no cases: {cases!r}")
 
 
-def _case(
-    index: int, case: Any, rtol: float | None, atol: float | None
-) -> tuple[str, Sequence[Any], float | None, float | None]:
+def _case(index: int, case: Any, rtol: float | None, atol: float | None) -> _Case:
     name, held = f"case {index}", case
     if isinstance(case, tuple) and len(case) == 2 and isinstance(case[0], str):
         name, held = case
+    kwargs: Mapping[str, Any] = {}
     if hasattr(held, "args"):
         name = getattr(held, "name", name)
         rtol = getattr(held, "rtol", rtol)
         atol = getattr(held, "atol", atol)
+        kwargs = getattr(held, "kwargs", kwargs) or {}
         held = held.args
-    return name, _tuple(held), rtol, atol
+    return _Case(name, _tuple(held), kwargs, rtol, atol)
 
 
 def _tuple(args: Any) -> tuple[Any, ...]:

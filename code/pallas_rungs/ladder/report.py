@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pallas_rungs.ladder.report_html import report_html
 from pallas_rungs.ladder.report_text import report_text
+from pallas_rungs.ladder.rules import suggestions
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 from pallas_rungs.ladder.versions import versions
@@ -81,7 +82,7 @@ class Report:
             "passed": self.passed,
             "first_caught": None if caught is None else str(caught),
             "versions": dict(self.versions),
-            "verdicts": [v.to_json() for v in self.verdicts],
+            "verdicts": [_with_rules(v) for v in self.verdicts],
         }
 
     @classmethod
@@ -107,3 +108,8 @@ class Report:
         from pallas_rungs.ladder.report_rich import report_rich
 
         return report_rich(self.name, self.verdicts, self.versions)
+
+
+def _with_rules(verdict: Verdict) -> dict[str, Any]:
+    """The verdict's JSON with the rules it points to, which are read off it and not read back."""
+    return {**verdict.to_json(), "rules": [each.to_json() for each in suggestions(verdict)]}

@@ -7,6 +7,7 @@ from html import escape
 
 from pallas_rungs.ladder.notes import notes
 from pallas_rungs.ladder.report_text import versions_line
+from pallas_rungs.ladder.rules import suggestions
 from pallas_rungs.ladder.verdict import Verdict
 
 
@@ -60,4 +61,9 @@ def _more(verdict: Verdict) -> str:
         if error.advice:
             parts.append(f'<p class="pr-advice">{escape(error.advice)}</p>')
     parts += [f'<p class="pr-note">{escape(note)}</p>' for note in notes(verdict)]
+    parts += [
+        f'<p class="pr-rule">{each.kind}: <a href="{escape(each.rule.link)}">'
+        f"{escape(each.rule.text)}</a></p>"
+        for each in suggestions(verdict)
+    ]
     return "".join(parts)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from pallas_rungs.ladder.notes import notes
 from pallas_rungs.ladder.report_text import error_lines, versions_line
+from pallas_rungs.ladder.rules import suggestions
 from pallas_rungs.ladder.status import Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -43,6 +44,6 @@ def _what_happened(verdict: Verdict) -> Text:
     if verdict.cached:
         text.append(" (cached)", style="dim")
     more = error_lines(verdict.error) if verdict.error else []
-    for line in more + notes(verdict):
+    for line in [*more, *notes(verdict), *map(str, suggestions(verdict))]:
         text.append(f"\n{line}", style="dim")
     return text

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from pallas_rungs.ladder.notes import shared_notes
+from pallas_rungs.ladder.notes import shared_notes, shared_rules
 from pallas_rungs.ladder.verdict import KernelError, Verdict
 
 _INDENT = "      "
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, str]) -> str:
     """Return the report as lines of text, one for each verdict and more below the sick ones.
 
+    Where verdicts in a row have the same error, its line and advice stand below the first.
     How the verdicts came about, where that is not as usual, stands below them all.
     """
     labels = [v.label for v in verdicts]
@@ -20,17 +23,28 @@ def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, s
     label_width = max(map(len, labels), default=0)
     word_width = max(map(len, words), default=0)
     lines = [name]
+    told: list[str] = []
     for verdict, label, word in zip(verdicts, labels, words, strict=True):
         cached = " (cached)" if verdict.cached else ""
         lines.append(
             f"  {verdict.rung.number}  {label:<{label_width}}  {word:<{word_width}}  "
             f"{verdict.summary}{cached}".rstrip()
         )
-        if verdict.error is not None:
-            lines += [_INDENT + line for line in error_lines(verdict.error)]
+        more = error_lines(verdict.error) if verdict.error else []
+        if more != told:
+            lines += [_INDENT + line for line in more]
+        told = more
     lines += [f"  {note}" for note in shared_notes(verdicts)]
+    for suggestion, said in shared_rules(verdicts):
+        lines.append(f"  {suggestion.kind} ({', '.join(said)}): {suggestion.rule.text}")
+        lines.append(_INDENT + suggestion.rule.link)
     lines.append(versions_line(versions))
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
+
+
+def printable(line: str) -> str:
+    """Return a line with its control characters written out: a terminal obeys them."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", line)
 
 
 def error_lines(error: KernelError) -> list[str]:

@@ -36,6 +36,20 @@ _COMPILERS_FRAME = re.compile(r'"([^"()]*)"\("(/[^"]+)":(\d+):')
 _AT_LINE = re.compile(r"(?:\bat |, |^|\s)(/[^\s:,()]+\.py):(\d+)")
 
 
+_CALL_THE_USER = frozenset(
+    {"__call__", "callable_for", "made", "run", "reference_result", "trace", "export_traced"}
+)
+"""The ladder's functions that call the user's, or have jax call it."""
+
+
+def message_of(error: BaseException) -> str:
+    """Return what an error says; empty for one that cannot even say that."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def is_users(file: str) -> bool:
     """True for a source file that is neither jax's, nor the ladder's, nor Python's own."""
     if not file or (file.startswith("<") and not file.startswith("<ipython")):
@@ -60,7 +74,7 @@ def users_frame(error: BaseException) -> Frame | None:
         if frame := _innermost(_frames_of(link.__traceback__)):
             return frame
         link = link.__cause__ or link.__context__
-    return _where_mosaic_gpu_stood(error) or frame_in_text(str(error))
+    return _where_mosaic_gpu_stood(error) or frame_in_text(message_of(error))
 
 
 def _where_mosaic_gpu_stood(error: BaseException) -> Frame | None:
@@ -100,7 +114,7 @@ def raised_by_ladder(error: BaseException) -> bool:
     if not frames:
         return False
     last = frames[-1]
-    calls_the_user = last.name in ("__call__", "callable_for", "made", "run", "reference_result")
+    calls_the_user = last.name in _CALL_THE_USER
     return last.filename.startswith(os.path.join(_LADDER, "")) and not calls_the_user
 
 

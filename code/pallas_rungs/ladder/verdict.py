@@ -89,6 +89,7 @@ class Difference:
       atol: absolute tolerance used.
       output: path of the output leaf in the result's pytree; empty for a single array.
       mismatch: says what is wrong when shapes or structures differ; then no numbers were compared.
+      patterns: what is regular about the places of the elements that differ; see `patterns`.
     """
 
     count: int
@@ -103,15 +104,24 @@ class Difference:
     atol: float = 0.0
     output: str = ""
     mismatch: str = ""
+    patterns: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {**dataclasses.asdict(self), "first_index": list(self.first_index)}
+        return {
+            **dataclasses.asdict(self),
+            "first_index": list(self.first_index),
+            "patterns": list(self.patterns),
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Build a difference from what `to_json` gave."""
-        return cls(**{**data, "first_index": tuple(data["first_index"])})
+        tuples = {
+            "first_index": tuple(data["first_index"]),
+            "patterns": tuple(data.get("patterns", ())),
+        }
+        return cls(**{**data, **tuples})
 
     def __str__(self) -> str:
         where = f"output {self.output}: " if self.output else ""

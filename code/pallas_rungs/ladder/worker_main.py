@@ -16,10 +16,20 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pallas_rungs.compilers.wire import read_frame, write_frame
-from pallas_rungs.ladder.loading import LoadError, check_arguments_fit, find_symbol, load_file
+from pallas_rungs.ladder.loading import (
+    LoadError,
+    check_arguments_fit,
+    find_symbol,
+    load_file,
+    own_files,
+)
+
+if TYPE_CHECKING:
+    from pallas_rungs.ladder.status import Rung
+    from pallas_rungs.ladder.verdict import Verdict
 
 
 def main(request_fd: int, reply_fd: int) -> None:
@@ -37,9 +47,12 @@ def main(request_fd: int, reply_fd: int) -> None:
     # Not inherited by what the file starts, and out of the way of a file that closes low numbers.
     request_fd, reply_fd = _out_of_the_way(request_fd), _out_of_the_way(reply_fd)
     write_frame(reply_fd, {"jax": jax.__version__, "stack_signal": True})
-    session = _Session()
+    session, own = _Session(), os.getpid()
     while (frame := read_frame(request_fd)) is not None:
-        write_frame(reply_fd, session.answer(frame[0]))
+        answer = session.answer(frame[0])
+        if os.getpid() != own:  # a child that the file forked and let go on
+            os._exit(0)
+        write_frame(reply_fd, answer)
     session.close()
 
 
@@ -59,6 +72,7 @@ class _Session:
 
     def __init__(self) -> None:
         self._problems: list[Any] = []
+        self._modules: dict[Path, ModuleType] = {}
         self._level = 0
         self._stack = contextlib.ExitStack()
 
@@ -95,18 +109,20 @@ class _Session:
             pretend = Pretend(request["pretend_chip"], self._level)
             self._stack.enter_context(pretend.applied())
         path = Path(request["path"])
+        module = self._modules.get(path)
         try:
-            module = load_file(path)
-        except (Exception, SystemExit) as error:
+            module = module or load_file(path)
+        except BaseException as error:
             return self._import_failed(path, error)
+        self._modules[path] = module
         find_symbol(module, request["symbol"])
         reference = _reference(module, path, request)
-        args = _arguments(request)
+        args, kwargs = _arguments(request)
         try:
-            problems = problem_from_module(module, request["symbol"], args, reference)
+            problems = problem_from_module(module, request["symbol"], args, reference, kwargs)
         except LoadError:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             where = _own_line(error, path)
             if where is None and isinstance(error, ValueError):
                 return {"error": str(error)}
@@ -114,9 +130,12 @@ class _Session:
                 _says(f"{path.name}: its cases could not be made", error, path)
             ) from None
         for problem in problems if args is not None else ():
-            check_arguments_fit(problem.function, request["symbol"], problem.args)
+            check_arguments_fit(problem.function, request["symbol"], args or (), kwargs)
         self._problems = [_with_tolerance(problem, request) for problem in problems]
-        return {"problems": [problem.name for problem in self._problems]}
+        return {
+            "problems": [problem.name for problem in self._problems],
+            "files": own_files(path),
+        }
 
     def _import_failed(self, path: Path, error: BaseException) -> dict[str, Any]:
         from pallas_rungs.ladder.diagnose import in_full, kernel_error
@@ -136,14 +155,18 @@ class _Session:
         from pallas_rungs.ladder.status import Rung, Status
 
         problem = self._problems[request["problem"]]
-        verdict = attempt(
-            problem,
-            Rung(request["rung"]),
-            request["target"],
-            chip=request["chip"],
-            time_limit=request["time_limit"],
-            cache=request["cache"],
-        )
+        rung, target = Rung(request["rung"]), request["target"]
+        try:
+            verdict = attempt(
+                problem,
+                rung,
+                target,
+                chip=request["chip"],
+                time_limit=request["time_limit"],
+                cache=request["cache"],
+            )
+        except BaseException as error:
+            verdict = _escaped(error, rung, target)
         answer: dict[str, Any] = {"verdict": verdict.to_json()}
         if not self._level:
             if verdict.status is Status.NO_KERNEL and not verdict.details["kernels"]:
@@ -151,6 +174,28 @@ class _Session:
             elif verdict.status is Status.REFUSED and verdict.error is not None:
                 answer["escalate"] = why_name_the_chip(0, in_full(verdict.error))
         return answer
+
+
+def _escaped(error: BaseException, rung: Rung, target: str) -> Verdict:
+    """The verdict where an error got past the rung: one that is no Exception, or the ladder's."""
+    from pallas_rungs.ladder.diagnose import kernel_error
+    from pallas_rungs.ladder.status import Status
+    from pallas_rungs.ladder.verdict import Verdict
+
+    found = kernel_error(error)
+    said = f"{found.type}: {found.message}"
+    if not isinstance(error, Exception):
+        return Verdict.of(rung, Status.REFUSED, target, said, error=found)
+    gap = "the ladder itself failed on this program; please report it"
+    return Verdict(
+        rung,
+        Status.TOOL_CANNOT,
+        target,
+        summary=f"{gap}: {said}",
+        observed=Status.REFUSED,
+        error=found,
+        details={"gap": gap, "traceback": traceback.format_exc()},
+    )
 
 
 def _reference(
@@ -163,20 +208,23 @@ def _reference(
     if named != path:
         try:
             module = load_file(named)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise LoadError(_says(f"{named.name} could not be imported", error, named)) from None
     return find_symbol(module, request["reference_symbol"])
 
 
-def _arguments(request: dict[str, Any]) -> tuple[Any, ...] | None:
+def _arguments(request: dict[str, Any]) -> tuple[tuple[Any, ...] | None, dict[str, Any]]:
+    """The arguments given as text, by position and by name; None for those of the file."""
     from pallas_rungs.ladder.arguments import make_inputs, parse_arguments
 
     if request["args"] is None:
-        return None
+        return None, {}
     import jax
 
     specs = parse_arguments(request["args"], x64=bool(jax.config.jax_enable_x64))
-    return make_inputs(specs, request["seed"])
+    values = make_inputs(specs, request["seed"])
+    by_name = {spec.name: value for spec, value in zip(specs, values, strict=True) if spec.name}
+    return values[: len(values) - len(by_name)], by_name
 
 
 def _with_tolerance(problem: Any, request: dict[str, Any]) -> Any:
@@ -188,7 +236,9 @@ def _with_tolerance(problem: Any, request: dict[str, Any]) -> Any:
 
 def _says(what: str, error: BaseException, path: Path) -> str:
     """One or two lines: what failed, the error, and the line of the file that it came from."""
-    text = str(error).strip().split("\n", 1)[0]
+    from pallas_rungs.ladder.source_frames import message_of
+
+    text = message_of(error).strip().split("\n", 1)[0]
     kind = type(error).__name__
     message = f"{what}: {kind}: {text}" if text else f"{what}: {kind}"
     if isinstance(error, EOFError):

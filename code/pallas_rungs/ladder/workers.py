@@ -25,6 +25,7 @@ from pallas_rungs.compilers.process import (
     Worker,
     WorkerStartError,
 )
+from pallas_rungs.compilers.service import ADDRESS_VARIABLE
 from pallas_rungs.ladder.loading import LoadError
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Frame, KernelError, Verdict
@@ -84,8 +85,14 @@ WARM_COMPILER = "PALLAS_RUNGS_WARM_COMPILER"
 """Names the machine whose compiler a worker will need: it is started with the worker's own."""
 
 
-def worker_environment(*, compiles: Machine | None = None) -> dict[str, str | None]:
+def worker_environment(
+    *, compiles: Machine | None = None, compilers: str = ""
+) -> dict[str, str | None]:
     """Environment of a process that runs a reader's file on the CPU, with several devices.
+
+    Args:
+      compiles: it will need the compiler, and starts one that is its own with itself.
+      compilers: address of a service of compilers to ask instead.
 
     XLA's CPU runtime blocks a thread of its pool for every device that waits for another one, so
     the pool (`NPROC`) must have at least twice as many threads as there are devices.
@@ -98,11 +105,15 @@ def worker_environment(*, compiles: Machine | None = None) -> dict[str, str | No
         "XLA_FLAGS": flags,
         "NPROC": os.environ.get("NPROC", str(2 * DEVICES)),
         WARM_COMPILER: compiles.name if compiles else None,
+        **({ADDRESS_VARIABLE: compilers} if compilers else {}),
     }
 
 
 class FileWorker:
     """The file, loaded in a process of its own.
+
+    `problems` are the names of the loaded file's problems, `files` the reader's own files that were
+    imported for it.
 
     Args:
       request: what to load.
@@ -112,6 +123,7 @@ class FileWorker:
       pretend_why: why it is named, for the verdicts.
       cache: whether compiler outcomes may come from the disk cache.
       compiles: the machine whose compiler will be tried; None if none.
+      compilers: address of a service of compilers; empty for a compiler of its own.
     """
 
     def __init__(
@@ -124,6 +136,7 @@ class FileWorker:
         pretend_why: str = "",
         cache: bool = True,
         compiles: Machine | None = None,
+        compilers: str = "",
     ) -> None:
         self.request = request
         self.time_limit = time_limit
@@ -132,22 +145,36 @@ class FileWorker:
         self.pretend_why = pretend_why
         self.cache = cache
         self.problems: tuple[str, ...] = ()
+        self.files: tuple[str, ...] = ()
         self._loaded = False
+        self._printed_before = 0
         self._worker = Worker(
             "pallas_rungs.ladder.worker_main",
-            env=worker_environment(compiles=compiles),
+            env=worker_environment(compiles=compiles, compilers=compilers),
             cwd=Path.cwd(),
         )
 
     @property
     def printed_lines(self) -> int:
-        """How many lines the file has printed so far."""
-        return self._worker.printed_lines
+        """How many lines the file has printed so far, for this request."""
+        return self._worker.printed_lines - self._printed_before
 
     @property
     def last_lines(self) -> tuple[str, ...]:
         """The last lines that it printed."""
-        return self._worker.last_lines
+        new = self.printed_lines
+        return self._worker.last_lines[-new:] if new else ()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process is up."""
+        return self._worker.alive
+
+    def turn_to(self, request: FileRequest) -> None:
+        """Take up another request on the same file; what is loaded stays loaded."""
+        self.request = request
+        self._loaded = False
+        self._printed_before = self._worker.printed_lines
 
     def start(self) -> None:
         """Start the process without waiting for it."""
@@ -193,6 +220,7 @@ class FileWorker:
                 raise NeedsChipError(error_text, _machine(outcome.header))
             raise LoadError(error_text)
         self.problems = tuple(outcome.header["problems"])
+        self.files = tuple(outcome.header["files"])
         self._loaded = True
         return self.problems
 
@@ -213,9 +241,12 @@ class FileWorker:
             self.load()
         except LoadError:
             return ("default",)
-        outcome = self._worker.request(
-            {"op": "settings", "problem": problem, "chip": chip}, time_limit=self.time_limit
-        )
+        try:
+            outcome = self._worker.request(
+                {"op": "settings", "problem": problem, "chip": chip}, time_limit=self.time_limit
+            )
+        except WorkerStartError:
+            return ("default",)
         return tuple(outcome.header["settings"]) if isinstance(outcome, Reply) else ("default",)
 
     def attempt(self, problem: int, rung: Rung, target: str, chip: str) -> Attempted:
@@ -223,15 +254,7 @@ class FileWorker:
         try:
             self.load()
         except LoadError as error:
-            return Attempted(
-                Verdict.of(
-                    rung,
-                    Status.CRASHED,
-                    target,
-                    "the file could not be loaded a second time",
-                    error=KernelError("LoadError", str(error).split("\n", 1)[0], str(error)),
-                )
-            )
+            return Attempted(_not_loaded(rung, target, error))
         header = {
             "op": "attempt",
             "problem": problem,
@@ -243,7 +266,10 @@ class FileWorker:
         }
         # The compiler has its own limit within the worker, and may first have to start.
         limit = self.time_limit * 1.5 + START_LIMIT if rung is Rung.COMPILE else self.time_limit
-        outcome = self._worker.request(header, time_limit=limit)
+        try:
+            outcome = self._worker.request(header, time_limit=limit)
+        except WorkerStartError as error:
+            return Attempted(_not_loaded(rung, target, error))
         if isinstance(outcome, Reply):
             verdict = Verdict.from_json(outcome.header["verdict"])
             return Attempted(self._noted(verdict), outcome.header.get("escalate", ""))
@@ -320,6 +346,17 @@ class FileWorker:
 
 def _machine(answer: dict[str, Any]) -> Machine:
     return GPU if answer.get("machine") == GPU.name else TPU
+
+
+def _not_loaded(rung: Rung, target: str, error: Exception) -> Verdict:
+    """The verdict where the file was loaded once and cannot be again."""
+    return Verdict.of(
+        rung,
+        Status.CRASHED,
+        target,
+        "the file could not be loaded a second time",
+        error=KernelError("LoadError", str(error).split("\n", 1)[0], str(error)),
+    )
 
 
 _STACK_LINE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')

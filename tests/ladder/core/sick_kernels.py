@@ -265,3 +265,58 @@ def from_the_neighbour(x, mesh, *, wait=True):
     )
     spec = jax.sharding.PartitionSpec("x")
     return jax.shard_map(call, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)(x)
+
+
+def place_in_a_scope(x):
+    def kernel(x_ref, o_ref):
+        def body(buffer):
+            buffer[...] = x_ref[...] + pl.program_id(0).astype(x.dtype)
+            o_ref[...] = buffer[...]
+
+        pl.run_scoped(body, pltpu.VMEM((8, 128), x.dtype))
+
+    rows = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    return pl.pallas_call(
+        kernel,
+        grid=(x.shape[0] // 8,),
+        in_specs=[rows],
+        out_specs=rows,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+    )(x)
+
+
+def add_place(x):
+    return x + np.repeat(np.arange(x.shape[0] // 8), 8)[:, None]
+
+
+def cleared_accumulator(x):
+    def kernel(x_ref, o_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        @pl.when(pl.program_id(0) > 0)
+        def _():
+            o_ref[...] += x_ref[...]
+
+    return pl.pallas_call(
+        kernel,
+        grid=(x.shape[0] // 8,),
+        in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (0, 0)),
+        out_shape=jax.ShapeDtypeStruct((8, 128), x.dtype),
+    )(x)
+
+
+def part_of_a_block(x):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    rows = pl.BlockSpec((24, 128), lambda i: (i, 0))
+    return pl.pallas_call(
+        kernel,
+        grid=(2,),
+        in_specs=[rows],
+        out_specs=rows,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+    )(x)

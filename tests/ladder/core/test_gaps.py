@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ladder.core import sick_kernels as sick
-from pallas_rungs.ladder import Rung, Status, Verdict
+from pallas_rungs.ladder import KernelError, Rung, Status, Verdict
 from pallas_rungs.ladder.features import Features
 from pallas_rungs.ladder.gaps import attribute
 from pallas_rungs.ladder.problem import Problem
@@ -30,6 +30,7 @@ SIZE = np.array([32], np.int32)
         (sick.four_bit_product, FOUR_BITS, None, "simulate", Status.REFUSED),
         (sick.asks_for_its_core, (sick.X,), lambda x: x, "interpret", Status.REFUSED),
         (sick.batch_that_declares_its_axes, (sick.X,), None, "simulate", Status.REFUSED),
+        (sick.place_in_a_scope, (sick.X,), sick.add_place, "interpret", Status.REFUSED),
     ],
 )
 def test_a_gap_is_named(function, args, reference, rung, observed):
@@ -47,6 +48,7 @@ def test_a_gap_is_named(function, args, reference, rung, observed):
         (sick.padded_below, (sick.X,), sick.shifted_down, "interpret"),
         (sick.asks_for_its_core, (sick.X,), lambda x: x, "simulate"),
         (sick.batch_that_declares_its_axes, (sick.X,), lambda x: np.stack([x + 1] * 2), "lower"),
+        (sick.place_in_a_scope, (sick.X,), sick.add_place, "simulate"),
     ],
 )
 def test_another_rung_judges_it(function, args, reference, rung):
@@ -79,5 +81,27 @@ def test_features_are_read_off_the_program():
     assert not features(sick.parallel_accumulator, sick.X).batched_semantics
     assert features(sick.padded_below, sick.X).element_padding
     assert features(sick.random_bits, sick.X).random_bits
+    assert features(sick.place_in_a_scope, sick.X).scoped_program_ids
+    assert features(sick.fresh_accumulator, sick.X).accumulates
+    assert features(sick.cleared_accumulator, sick.X).accumulates
+    assert features(sick.part_of_a_block, sick.X).partial_blocks
+    assert not features(sick.place_in_a_scope, sick.X).partial_blocks
     plain = features(sick.add_one, sick.X)
     assert plain == Features(primitives=plain.primitives, rounds_to=np.dtype(np.float32))
+
+
+@pytest.mark.parametrize("rung", [Rung.INTERPRET, Rung.SIMULATE])
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("TypeError", "Only scalar arrays can be converted to Python scalars; got arr.ndim=1"),
+        ("ValueError", "Did not ask for inval to be discharged but it was. (invar=a)"),
+    ],
+)
+def test_what_interpreters_say_of_the_sparse_core_is_their_gap_there_alone(rung, kind, message):
+    error = KernelError(kind, message, message)
+    refused = Verdict.of(rung, Status.REFUSED, "", message, error=error)
+    assert attribute(refused, Features(sparse_core=True)).status is Status.TOOL_CANNOT
+    assert attribute(refused, Features()).status is Status.REFUSED
+    ours = dataclasses.replace(refused, error=KernelError("TypeError", "x", "add got float32"))
+    assert attribute(ours, Features(sparse_core=True)).status is Status.REFUSED

@@ -89,6 +89,58 @@ def aborts_compiler(x, row):
         kernel, grid=(2, 2), in_specs=[spec, pl.BlockSpec((1, 128), lambda i, j: (1, j))],
         out_specs=spec, out_shape=jax.ShapeDtypeStruct((16, 256), jnp.float32))(x, row)
 
+def forks_and_both_go_on(x):
+    os.fork()
+    return good(x)
+
+def returns_text(x):
+    return {"out": good(x), "name": "text"}
+
+def raises_no_exception(x):
+    raise BaseException("mine")
+
+def interrupts_itself(x):
+    raise KeyboardInterrupt
+
+def raises_what_cannot_speak(x):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no words")
+    raise Mute
+
+def raises_odd_text(x):
+    raise ValueError("bad \\ud800 \\x00 \\x07 " + "y" * 100_000)
+
+def recurses(x):
+    return recurses(x)
+
+def takes_all_memory(x):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+    block = pl.BlockSpec((16, 256), lambda i: (0, 0))
+    return pl.pallas_call(kernel, grid=(1,), in_specs=[block], out_specs=block,
+                          out_shape=jax.ShapeDtypeStruct((1 << 20, 1 << 18), x.dtype))(x)
+
+def prints_binary(x):
+    os.write(1, bytes(range(256)) * 9)
+    return good(x)
+
+def leaves_a_daemon(x):
+    if os.fork() == 0:
+        os.setsid()
+        threading.Event().wait()
+    return good(x)
+
+def removes_its_folder(x):
+    import shutil, tempfile
+    shutil.rmtree(tempfile.gettempdir())
+    return good(x)
+
+def breaks_json(x):
+    import json
+    json.dumps = None
+    return good(x)
+
 def prints(x):
     for i in range(30_000):
         print("spam", i)

@@ -111,3 +111,15 @@ def test_a_range_bounds_floats_too() -> None:
     (value,) = make_inputs(parse_arguments("f32[1000]{0.5:1}"))
     assert value.min() >= 0.5
     assert value.max() <= 1
+
+
+def test_arguments_by_name_come_last_and_once() -> None:
+    specs = parse_arguments("f32[8], scale = 0.5, mask=bool[8], mode='max'")
+    assert [spec.name for spec in specs] == ["", "scale", "mask", "mode"]
+    assert [str(spec) for spec in specs] == ["f32[8]", "0.5", "bool[8]", "'max'"]
+    with pytest.raises(ArgumentError, match="at character 12: expected a name: scale= before"):
+        parse_arguments("scale=0.5, f32[8]")
+    with pytest.raises(ArgumentError, match="at character 6: expected n only once"):
+        parse_arguments("n=1, n=2")
+    with pytest.raises(ArgumentError, match="expected an argument such as"):
+        parse_arguments("n=")

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from pallas_rungs import cli
+from pallas_rungs.ladder import printing
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -103,6 +104,13 @@ def test_what_python_prints_of_a_crash_is_not_said_to_be_the_files(folder: Path)
     assert done.stderr == ""
 
 
+def test_what_no_terminal_can_show_is_written_out(folder: Path) -> None:
+    done = run("climb", f"{folder}/kernels.py:raises_odd_text", "--args", "f32[8]", "--rung", "1")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "ValueError: bad \\ud800 \\x00 \\x07 yyy" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -155,7 +163,7 @@ def test_usage_errors_are_2_and_short(
     ],
 )
 def test_exit_codes(statuses: tuple[Status, ...], code: int) -> None:
-    assert cli.exit_code_of(Verdict.of(Rung.TRACE, status) for status in statuses) == code
+    assert printing.exit_code_of(Verdict.of(Rung.TRACE, status) for status in statuses) == code
 
 
 def test_rungs_and_chips_by_name_number_list_and_repetition() -> None:

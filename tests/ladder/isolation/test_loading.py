@@ -14,6 +14,7 @@ from pallas_rungs.ladder.loading import (
     check_arguments_fit,
     find_symbol,
     load_file,
+    own_files,
     parse_target,
 )
 
@@ -126,6 +127,22 @@ def test_what_a_function_takes_is_said(
 ) -> None:
     with pytest.raises(LoadError, match=message):
         check_arguments_fit(function, "f", (0,) * given)
+
+
+def test_arguments_by_name_must_be_parameters() -> None:
+    check_arguments_fit(_by_name, "f", (0,), {"block": 1, "axis": 2})
+    with pytest.raises(LoadError, match="f must be given axis by name: write axis=…"):
+        check_arguments_fit(_by_name, "f", (0,), {"block": 1})
+    with pytest.raises(LoadError, match="f has no parameter blocks; it has x, block, axis"):
+        check_arguments_fit(_by_name, "f", (0,), {"blocks": 1, "axis": 2})
+
+
+def test_a_files_own_modules_are_known_and_no_others(tmp_path: Path) -> None:
+    (tmp_path / "beside_it.py").write_text("FACTOR = 2\n")
+    (tmp_path / "imports_it.py").write_text("import json\nfrom beside_it import FACTOR\n")
+    load_file(tmp_path / "imports_it.py")
+    names = [Path(file).name for file in own_files(tmp_path / "imports_it.py")]
+    assert names == ["beside_it.py", "imports_it.py"]
 
 
 def test_a_file_named_alone_says_its_functions_and_is_not_executed(file: Path) -> None:

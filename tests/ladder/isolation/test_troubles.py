@@ -205,3 +205,55 @@ def test_one_process_serves_all_rungs_of_a_healthy_file(folder: Path) -> None:
 def test_names_that_clash_and_relative_imports(folder: Path, file: str) -> None:
     report = climb(folder, "good", "trace interpret", file=file)
     assert {v.status for v in report.verdicts} == {Status.PASSED}
+
+
+@pytest.mark.parametrize(
+    ("symbol", "says"),
+    [
+        ("returns_text", "TypeError: "),
+        ("raises_no_exception", "BaseException: mine"),
+        ("interrupts_itself", "KeyboardInterrupt"),
+        ("raises_what_cannot_speak", "Mute: "),
+        ("raises_odd_text", "ValueError: bad \ud800 \x00"),
+        ("recurses", "RecursionError"),
+    ],
+)
+def test_whatever_it_raises_is_a_refusal_and_the_process_goes_on(
+    folder: Path, symbol: str, says: str
+) -> None:
+    report = climb(folder, symbol, "trace lower")
+    assert {v.status for v in report.verdicts} == {Status.REFUSED}
+    assert all(v.summary.startswith(says) for v in report.verdicts)
+    assert all(len(v.summary) < 1200 for v in report.verdicts)
+
+
+@pytest.mark.parametrize("symbol", ["forks_and_both_go_on", "leaves_a_daemon", "prints_binary"])
+def test_what_it_leaves_behind_changes_no_verdict(folder: Path, symbol: str) -> None:
+    report = climb(folder, symbol, "trace interpret lower")
+    assert [str(v.rung) for v in report.verdicts] == ["trace", "interpret", "lower"]
+    assert {v.status for v in report.verdicts} == {Status.PASSED}
+
+
+def test_its_folder_removed_or_its_tools_broken_is_a_verdict(folder: Path) -> None:
+    assert climb(folder, "removes_its_folder", "trace").status("trace") is Status.PASSED
+    assert climb(folder, "breaks_json", "trace").status("trace") is Status.CRASHED
+
+
+def test_memory_that_is_not_there_is_no_fault_of_the_kernel(folder: Path) -> None:
+    report = climb(folder, "takes_all_memory", "interpret lower")
+    verdict = report.of("interpret")
+    assert verdict.status is Status.TOOL_CANNOT, report
+    assert "too little memory" in verdict.summary
+    assert report.status("lower") is Status.PASSED
+
+
+def test_a_fault_of_the_ladders_own_is_laid_at_its_door() -> None:
+    from pallas_rungs.ladder import worker_main
+
+    try:
+        raise RuntimeError("our mistake")
+    except RuntimeError as error:
+        verdict = worker_main._escaped(error, Rung.LOWER, "v5e")
+    assert verdict.status is Status.TOOL_CANNOT
+    assert "the ladder itself failed" in verdict.summary
+    assert "our mistake" in verdict.details["traceback"]

@@ -53,6 +53,11 @@ def act(header, blob, reply_fd):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"],
                                  start_new_session=header["own_session"])
         return {"child": child.pid, "tmp": tempfile.mkdtemp()}
+    if what == "allocate":
+        try:
+            return {"got": len(bytearray(header["size"]))}
+        except MemoryError:
+            return {"got": 0}
     if what == "garbage":
         os.write(reply_fd, b"\\0\\0\\0\\4" + b"\\0" * 8 + b"what")
     if what == "close":
@@ -247,3 +252,39 @@ def test_nothing_outlives_its_parent(tmp_path: Path, how: str) -> None:
     while list(temporary.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert list(temporary.iterdir()) == []
+
+
+def test_a_worker_is_refused_memory_before_the_machine_has_none(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half_a_gigabyte = 1 << 29
+    monkeypatch.setattr(
+        "pallas_rungs.compilers.process._MEMORY_SHARE",
+        half_a_gigabyte / psutil.virtual_memory().total,
+    )
+    for size, got in ((1 << 20, 1 << 20), (1 << 30, 0)):
+        reply = worker.request({"do": "allocate", "size": size}, time_limit=30)
+        assert isinstance(reply, Reply)
+        assert reply.header["got"] == got
+
+
+def test_what_a_worker_started_ends_also_when_its_supervisor_is_killed(worker: Worker) -> None:
+    reply = worker.request({"do": "child", "own_session": True}, time_limit=30)
+    assert isinstance(reply, Reply)
+    assert worker.pid is not None
+    child = psutil.Process(reply.header["child"])
+    os.kill(worker.pid, signal.SIGKILL)
+    assert isinstance(worker.request({"do": "echo", "say": 1}, time_limit=30), Died | Reply)
+    _, alive = psutil.wait_procs([child], timeout=5)
+    assert alive == []
+
+
+def test_a_machine_without_room_is_an_error_that_says_so(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(WorkerStartError, match=r"could not start: .*No space left on device"):
+        worker.request({"do": "echo", "say": 1}, time_limit=30)

@@ -14,6 +14,7 @@ from pallas_rungs.ladder.rungs.export import export_traced
 from pallas_rungs.ladder.rungs.tracing import (
     facts,
     for_another_machine,
+    naming_the_kernel,
     no_kernel,
     refused,
     traced,
@@ -95,7 +96,9 @@ def verdict_of(
     error: KernelError | None = None
     summary = f"compiles for {target}{_needs(outcome.analysis)}"
     if status is not Status.PASSED:
-        error = error_from_text(outcome.error_type, outcome.message, program.kernel_source)
+        error = error_from_text(
+            outcome.error_type, outcome.message, program.source_meant(outcome.message)
+        )
         died = status is Status.CRASHED  # its message says by what
         summary = error.message if died or not error.type else f"{error.type}: {error.message}"
     if overflow := memory_overflow(outcome.message) if status is Status.REFUSED else None:
@@ -109,7 +112,7 @@ def verdict_of(
     verdict = Verdict.of(
         Rung.COMPILE, status, target, summary, error=error, details=told, cached=outcome.cached
     )
-    return attribute(verdict, program.features)
+    return attribute(naming_the_kernel(verdict, program), program.features)
 
 
 def _needs(analysis: dict[str, Any]) -> str:

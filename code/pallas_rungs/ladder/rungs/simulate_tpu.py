@@ -18,7 +18,7 @@ from pallas_rungs.ladder.rungs.simulating import (
     unlogged_callbacks,
 )
 from pallas_rungs.ladder.rungs.standstill_tpu import ended_at_a_standstill
-from pallas_rungs.ladder.rungs.tracing import features_of
+from pallas_rungs.ladder.rungs.tracing import features_of, in_kernel
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -75,7 +75,7 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     try:
         with (
             unlogged_callbacks(),
-            _in_force(wanted),
+            _in_force(wanted) as launched,
             _semaphores_left_over() as left_over,
             ended_at_a_standstill() as standstill,
         ):
@@ -85,6 +85,8 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
         raced = races_found()
     finally:
         reset_simulator()
+    if verdict.status is Status.REFUSED and not verdict.details.get("kernel"):
+        verdict = in_kernel(verdict, _running_when_it_failed(verdict, launched))
     if standstill and not raced:
         return deadlocked(verdict, standstill)
     if raced and verdict.error is None:
@@ -94,12 +96,15 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     return verdict
 
 
-_settings_in_force: list[Any] = []
+_in_force_now: list[tuple[Any, list[int]]] = []
+"""Settings, innermost last, and on which device kernels have started meanwhile."""
 
 
 @contextlib.contextmanager
-def _in_force(settings: Any) -> Iterator[None]:
+def _in_force(settings: Any) -> Iterator[list[int]]:
     """Give `settings` to kernels that start meanwhile, whatever they were compiled with.
+
+    Yields a list that gets the device's number whenever a kernel starts on it.
 
     The simulator hands its settings to a callback that sets up memory and semaphores; a program
     compiled in here calls ours, which looks for the settings in force. The others stay as the
@@ -110,16 +115,29 @@ def _in_force(settings: Any) -> Iterator[None]:
     set_up: Any = interpret_pallas_call._initialize_shared_memory
 
     def set_up_as_in_force(*args: Any, interpret_params: Any) -> Any:
-        in_force = _settings_in_force[-1]
+        in_force, launched = _in_force_now[-1]
+        launched.append(int(args[1]))
         asked = {name: getattr(in_force, name) for name in _READ_WHILE_RUNNING}
         return set_up(*args, interpret_params=dataclasses.replace(interpret_params, **asked))
 
     with mock.patch.object(interpret_pallas_call, set_up.__name__, set_up_as_in_force):
-        _settings_in_force.append(settings)
+        launched: list[int] = []
+        _in_force_now.append((settings, launched))
         try:
-            yield
+            yield launched
         finally:
-            _settings_in_force.pop()
+            _in_force_now.pop()
+
+
+def _running_when_it_failed(verdict: Verdict, launched: list[int]) -> str:
+    """Return the name of the kernel, of several, that was started last; empty if unknown.
+
+    Kernels start in the order in which they stand in the program, unless it loops over one.
+    """
+    names = verdict.details.get("kernel names", [])
+    started = launched.count(0)
+    alone = len(set(launched)) == 1
+    return names[started - 1] if len(names) > 1 and alone and started <= len(names) else ""
 
 
 @contextlib.contextmanager

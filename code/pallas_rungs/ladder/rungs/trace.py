@@ -18,12 +18,17 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     program = traced(problem)
     if not program.used_kernels:
         return no_kernel(Rung.TRACE, target, program)
-    count = len(program.kernels)
-    plural = "kernel" if count == 1 else "kernels"
     return Verdict.of(
         Rung.TRACE,
         Status.PASSED,
         target,
-        summary=f"traces to a program with {count} {plural}",
+        summary=f"traces to a program with {_counted(program.kernel_names)}",
         details=facts(program, False),
     )
+
+
+def _counted(names: list[str]) -> str:
+    if len(names) == 1:
+        return "1 kernel"
+    more = ", …" if len(names) > 6 else ""
+    return f"{len(names)} kernels: {', '.join(names[:6])}{more}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,6 +16,7 @@ from pallas_rungs.ladder.kernel_lines import line_asking_for
 from pallas_rungs.ladder.pretend import Pretend, machine_asked_for
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
+from pallas_rungs.ladder.source_frames import message_of
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -88,10 +90,14 @@ def _looked_at(problem: Problem) -> Features | str:
 def facts(program: Program, interpret: Any) -> dict[str, Any]:
     """Return what a verdict's details say about a traced program."""
     told: dict[str, Any] = {"kernels": len(program.kernels)}
+    if program.kernels:
+        told["kernel names"] = program.kernel_names
     if program.static:
         told["closed over"] = program.static
     if program.eager:
         told["eager"] = "the program runs eagerly only; its kernels were judged one by one"
+    if uses := program.features.told:
+        told["uses"] = uses
     if overridden := program.overridden(interpret):
         told["interpreter"] = overridden
     return told
@@ -111,8 +117,8 @@ def refused(
     rung: Rung, target: str, error: BaseException, program: Program, interpret: Any
 ) -> Verdict:
     """Return the verdict on a traced program that raised, laid at the right door."""
-    line = line_asking_for(str(error), program.kernels)
-    found = kernel_error(error, line or program.kernel_source)
+    line = line_asking_for(message_of(error), program.kernels)
+    found = kernel_error(error, line or program.source_meant(message_of(error)))
     verdict = Verdict.of(
         rung,
         Status.REFUSED,
@@ -121,7 +127,26 @@ def refused(
         error=found,
         details=facts(program, interpret),
     )
-    return attribute(verdict, program.features)
+    return attribute(naming_the_kernel(verdict, program), program.features)
+
+
+def naming_the_kernel(verdict: Verdict, program: Program) -> Verdict:
+    """Return the verdict with the name of the kernel, of several, that its error is about."""
+    if verdict.error is None:
+        return verdict
+    name = program.kernel_meant(verdict.error.full, verdict.error.frame)
+    return in_kernel(verdict, name)
+
+
+def in_kernel(verdict: Verdict, name: str) -> Verdict:
+    """Return the verdict saying that its error is that kernel's; as it is for an empty name."""
+    if not name:
+        return verdict
+    return dataclasses.replace(
+        verdict,
+        summary=f"in kernel {name}: {verdict.summary}",
+        details={**verdict.details, "kernel": name},
+    )
 
 
 def for_another_machine(rung: Rung, target: str, program: Program, chip: str) -> Verdict | None:

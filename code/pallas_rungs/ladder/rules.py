@@ -1,0 +1,209 @@
+"""From a verdict to the rules that the kernel may have broken, each a bug of the museum.
+
+A rule is named after the museum's bug that breaks it. A message that only one fault is known to
+cause gives a *likely* rule; a message or a pattern of wrong numbers that several cause gives
+*candidates*. Where nothing is known, nothing is said.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pallas_rungs
+from pallas_rungs.ladder.status import Rung, Status
+from pallas_rungs.ladder.verdict import Verdict
+
+SITE = "https://pallas-rungs.github.io/pallas-rungs/"
+"""Where the book is published; every link to it starts with this."""
+
+MUSEUM_PAGE = "evidence/the-bug-museum.html"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What the author of a sick kernel did not know.
+
+    Attributes:
+      name: the museum's module that breaks the rule, e.g. `"captured_array"`.
+      text: the rule, one sentence.
+    """
+
+    name: str
+    text: str
+
+    @property
+    def link(self) -> str:
+        """Address of the bug's section in the book."""
+        return f"{SITE}{MUSEUM_PAGE}#bug-{self.name.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A rule that a verdict points to.
+
+    Attributes:
+      rule: the rule.
+      likely: the verdict's message is known to come from this fault; else the rule is one of
+        several that would explain it.
+    """
+
+    rule: Rule
+    likely: bool
+
+    @property
+    def kind(self) -> str:
+        """`"Likely rule"` or `"Candidate"`."""
+        return "Likely rule" if self.likely else "Candidate"
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.rule.text} {self.rule.link}"
+
+    def to_json(self) -> dict[str, str]:
+        """Return plain JSON data."""
+        return {
+            "rule": self.rule.name,
+            "text": self.rule.text,
+            "link": self.rule.link,
+            "kind": "likely" if self.likely else "candidate",
+        }
+
+
+Holds = Callable[[Verdict], bool]
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """What a verdict must show for a rule to be named; `likely` ones end the search."""
+
+    rule: str
+    holds: Holds
+    likely: bool = True
+
+
+def _says(pattern: str) -> Holds:
+    compiled = re.compile(pattern)
+
+    def holds(verdict: Verdict) -> bool:
+        error = verdict.error
+        if error is None or verdict.status not in (Status.REFUSED, Status.CRASHED):
+            return False
+        return bool(compiled.search(f"{error.type}: {error.full or error.message}"))
+
+    return holds
+
+
+def _differs(pattern: str) -> Holds:
+    compiled = re.compile(pattern)
+
+    def holds(verdict: Verdict) -> bool:
+        difference = verdict.difference
+        if verdict.status is not Status.WRONG or difference is None:
+            return False
+        return any(compiled.match(each) for each in difference.patterns)
+
+    return holds
+
+
+def _both(*conditions: Holds) -> Holds:
+    return lambda verdict: all(condition(verdict) for condition in conditions)
+
+
+def _uses(feature: str) -> Holds:
+    return lambda verdict: feature in verdict.details.get("uses", ())
+
+
+def _lacks(feature: str) -> Holds:
+    return lambda verdict: feature not in verdict.details.get("uses", ())
+
+
+def _on(rung: Rung, *targets: str) -> Holds:
+    return lambda verdict: verdict.rung is rung and (not targets or verdict.target in targets)
+
+
+def _simplified(verdict: Verdict) -> bool:
+    return verdict.status is Status.WRONG and "simplified" in verdict.details
+
+
+_RACE = _says("RACE DETECTED")
+_NAN = _differs("NaN")
+
+_SIGNS: tuple[_Sign, ...] = (
+    _Sign("captured_array", _says(r"captures constants|captures non-scalar array constants")),
+    _Sign("branch_on_program_id", _says(r"TracerBoolConversionError")),
+    _Sign("reduction_axis_outside", _says(r"Revisited block")),
+    _Sign("one_row_per_step", _says(r"block shape are divisible by 8 and 128")),
+    _Sign("scalar_store_to_vmem", _says(r"Cannot store scalars to VMEM")),
+    _Sign("primitive_without_rule", _says(r"Unimplemented primitive in Pallas \w+ lowering")),
+    _Sign(
+        "all_of_k_in_a_block",
+        _says(r"ScopedVmemOom|Scoped allocation with size|memory space vmem|space=vmem"),
+        likely=False,
+    ),
+    _Sign(
+        "offset_not_aligned",
+        _says(r"UnprovenMemoryAccessAlignment|cannot statically prove that index"),
+    ),
+    _Sign("masked_by_multiplying", _simplified),
+    _Sign("parallel_reduction", _both(_RACE, _on(Rung.SIMULATE, "two cores"), _lacks("copies"))),
+    _Sign("dma_without_wait", _both(_RACE, _uses("copies")), likely=False),
+    _Sign("parallel_reduction", _both(_RACE, _uses("parallel axes")), likely=False),
+    _Sign("dma_without_wait", _says(r"has non-zero count"), likely=False),
+    _Sign("element_offsets_in_index_map", _says(r"Out-of-bounds block index"), likely=False),
+    _Sign("block_index_past_the_end", _says(r"Out-of-bounds block index"), likely=False),
+    _Sign("block_index_past_the_end", _says(r"Check failed: llo::CouldLtS32"), likely=False),
+    _Sign("dma_without_wait", _both(_NAN, _uses("copies"), _on(Rung.SIMULATE)), likely=False),
+    _Sign("partial_block_sum", _both(_NAN, _uses("partial blocks")), likely=False),
+    _Sign(
+        "element_offsets_in_index_map", _differs("NaN in whole slices|wrong in whole slices"), False
+    ),
+    _Sign(
+        "accumulator_not_cleared", _both(_differs("NaN everywhere"), _uses("accumulators")), False
+    ),
+    _Sign(
+        "parallel_reduction",
+        _both(lambda v: v.status is Status.WRONG, _on(Rung.SIMULATE, "two cores")),
+        likely=False,
+    ),
+)
+
+NO_SIGN = {
+    "negative_index": "no rung catches it, so that no verdict can point to it",
+}
+"""Bugs of the museum that no verdict points to, and why."""
+
+
+def rule_names() -> tuple[str, ...]:
+    """Return the names of the rules that a verdict can point to."""
+    return tuple(dict.fromkeys(sign.rule for sign in _SIGNS))
+
+
+@cache
+def rule_named(name: str) -> Rule:
+    """Return a rule, in the museum's words.
+
+    The module is read and not imported: the command line does not import jax.
+
+    Raises:
+      KeyError: the museum has no such bug, or it states no RULE.
+    """
+    path = Path(pallas_rungs.__file__).parent / "bugs" / f"{name}.py"
+    if path.is_file():
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "RULE":
+                return Rule(name, str(ast.literal_eval(node.value)))
+    raise KeyError(f"the museum has no bug {name!r} that states a RULE")
+
+
+def suggestions(verdict: Verdict) -> tuple[Suggestion, ...]:
+    """Return the rules that a verdict points to: one that is likely, or candidates, or none."""
+    if not verdict.status.blames_kernel:
+        return ()
+    found = [sign for sign in _SIGNS if sign.holds(verdict)]
+    likely = [sign for sign in found if sign.likely]
+    chosen = dict.fromkeys((sign.rule, sign.likely) for sign in (likely[:1] or found))
+    return tuple(Suggestion(rule_named(name), certain) for name, certain in chosen)
