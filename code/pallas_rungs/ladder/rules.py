@@ -135,7 +135,18 @@ _NAN = _differs("NaN")
 _SIGNS: tuple[_Sign, ...] = (
     _Sign("captured_array", _says(r"captures constants|captures non-scalar array constants")),
     _Sign("branch_on_program_id", _says(r"TracerBoolConversionError")),
-    _Sign("reduction_axis_outside", _says(r"Revisited block")),
+    _Sign("gradient_of_a_kernel", _says(r"Linearization failed to produce known values")),
+    _Sign(
+        "index_map_without_prefetch", _says(r"<lambda>\(\) (takes|missing) .*positional argument")
+    ),
+    _Sign("ref_without_brackets", _says(r"got a Ref\b.*a Ref can't be passed")),
+    _Sign("store_of_another_dtype", _says(r"Invalid dtype for `swap`")),
+    _Sign("index_by_array", _says(r"Cannot do int indexing on TPU")),
+    _Sign("scan_with_outputs", _says(r"Scan with \d+ extensive")),
+    _Sign("vector_from_smem", _says(r"Can only load scalars from SMEM")),
+    _Sign("narrow_gather", _says(r"Multiple source vregs along gather dimension")),
+    _Sign("reduction_axis_outside", _says(r"Revisited block"), likely=False),
+    _Sign("unsorted_segments", _says(r"Revisited block"), likely=False),
     _Sign("one_row_per_step", _says(r"block shape are divisible by 8 and 128")),
     _Sign("scalar_store_to_vmem", _says(r"Cannot store scalars to VMEM")),
     _Sign("primitive_without_rule", _says(r"Unimplemented primitive in Pallas \w+ lowering")),
@@ -144,15 +155,19 @@ _SIGNS: tuple[_Sign, ...] = (
         _says(r"ScopedVmemOom|Scoped allocation with size|memory space vmem|space=vmem"),
         likely=False,
     ),
+    _Sign("offset_not_aligned", _says(r"cannot statically prove that index .* multiple of 128")),
     _Sign(
-        "offset_not_aligned",
-        _says(r"UnprovenMemoryAccessAlignment|cannot statically prove that index"),
+        "row_of_packed_type", _says(r"cannot statically prove that index .* multiple of \d{1,2}\b")
     ),
+    _Sign("float16_operands", _says(r"Invalid vector type for (load|store)"), likely=False),
+    _Sign("table_too_large_for_smem", _says(r"memory space smem|space=smem"), likely=False),
+    _Sign("wait_without_copy", lambda v: v.status is Status.DEADLOCKED, likely=False),
     _Sign("masked_by_multiplying", _simplified),
     _Sign("parallel_reduction", _both(_RACE, _on(Rung.SIMULATE, "two cores"), _lacks("copies"))),
     _Sign("dma_without_wait", _both(_RACE, _uses("copies")), likely=False),
     _Sign("parallel_reduction", _both(_RACE, _uses("parallel axes")), likely=False),
     _Sign("dma_without_wait", _says(r"has non-zero count"), likely=False),
+    _Sign("copy_left_in_flight", _says(r"has non-zero count"), likely=False),
     _Sign("element_offsets_in_index_map", _says(r"Out-of-bounds block index"), likely=False),
     _Sign("block_index_past_the_end", _says(r"Out-of-bounds block index"), likely=False),
     _Sign("block_index_past_the_end", _says(r"Check failed: llo::CouldLtS32"), likely=False),
@@ -161,6 +176,8 @@ _SIGNS: tuple[_Sign, ...] = (
     _Sign(
         "element_offsets_in_index_map", _differs("NaN in whole slices|wrong in whole slices"), False
     ),
+    _Sign("grid_rounded_down", _differs("NaN to the end"), likely=False),
+    _Sign("fully_masked_row", _differs("NaN to the end"), likely=False),
     _Sign(
         "accumulator_not_cleared", _both(_differs("NaN everywhere"), _uses("accumulators")), False
     ),
@@ -171,8 +188,22 @@ _SIGNS: tuple[_Sign, ...] = (
     ),
 )
 
+_NO_RUNG = "no rung catches it, so that no verdict can point to it"
+_NUMBERS = "wrong numbers that look like those of many other faults"
 NO_SIGN = {
-    "negative_index": "no rung catches it, so that no verdict can point to it",
+    "negative_index": _NO_RUNG,
+    "sum_in_bfloat16": _NO_RUNG,
+    "false_multiple_of": _NO_RUNG,
+    "product_at_default_precision": _NO_RUNG,
+    "blocks_too_small": _NO_RUNG,
+    "alias_read_after_write": _NUMBERS,
+    "int8_sum_wraps": _NUMBERS,
+    "mask_in_block_coordinates": _NUMBERS,
+    "prefetched_table_written": _NUMBERS,
+    "scratch_kept_between_rows": _NUMBERS,
+    "aliased_block_not_written": _NUMBERS,
+    "buffer_reused_too_early": _NUMBERS,
+    "remote_copy_not_received": _NUMBERS,
 }
 """Bugs of the museum that no verdict points to, and why."""
 
