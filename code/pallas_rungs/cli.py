@@ -115,7 +115,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         metavar="CHIP",
         help="chip for the rungs lower and compile: v5e (default), v6e, v5p, v4, tpu7x, v3, v2, "
-        "or all; may be repeated or a list with commas",
+        "or all of these; for GPU kernels h100 (their default), b200, a100; may be repeated or a "
+        "list with commas",
     )
     climb.add_argument(
         "--rung",
@@ -293,16 +294,18 @@ def rungs_named(given: Sequence[str] | None) -> tuple[Any, ...]:
     return tuple(rung for rung in EVERY_RUNG_HERE if rung in wanted)
 
 
-def chips_named(given: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the chips that were asked for, in the order given; v5e for None.
+def chips_named(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the chips that were asked for, in the order given; None for None.
 
     Raises:
       ValueError: no such chip.
     """
     from pallas_rungs.compilers.chips import CURRENT_CHIPS, chip_named
 
+    if not given:
+        return None
     names: list[str] = []
-    for word in _words(given or ("v5e",)):
+    for word in _words(given):
         names += CURRENT_CHIPS if word.lower() == "all" else [chip_named(word).name]
     return tuple(dict.fromkeys(names))
 

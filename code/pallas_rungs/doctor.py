@@ -10,8 +10,9 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pallas_rungs.compilers import libtpu
-from pallas_rungs.compilers.chips import CHIPS
+from pallas_rungs.compilers import cuda, libtpu
+from pallas_rungs.compilers.chips import GPU_CHIPS, TPU_CHIPS, names_of
+from pallas_rungs.compilers.cuda_report import nvdisasm
 from pallas_rungs.ladder.status import Rung
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -50,11 +51,13 @@ class RungAvailable:
       rung: which.
       available: whether it can.
       how: what does the work, or why it cannot be done.
+      optional: TPU kernels do without.
     """
 
     rung: Rung
     available: bool
     how: str
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,9 @@ class Diagnosis:
 
     @property
     def exit_code(self) -> int:
-        """0 when every rung that needs no chip is available, else 1."""
-        return 0 if all(r.available for r in self.rungs if r.rung is not Rung.CHIP) else 1
+        """0 when every rung that needs no chip and no extra is available, else 1."""
+        needed = [r for r in self.rungs if r.rung is not Rung.CHIP and not r.optional]
+        return 0 if all(r.available for r in needed) else 1
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -109,28 +113,45 @@ def diagnose() -> Diagnosis:
     programs = (_node(), _chromium())
     jax_ready = all(item.ok for item in (python, jax, jaxlib, *rest))
     why_not = "" if jax_ready else "needs what is missing above"
-    chips = ", ".join(chip.name for chip in CHIPS)
+    gpu_compiler = _cuda_compiler()
     rungs = (
         RungAvailable(Rung.TRACE, jax_ready, why_not or "jax.make_jaxpr"),
         RungAvailable(Rung.INTERPRET, jax_ready, why_not or "interpret=True, on the CPU"),
         RungAvailable(
-            Rung.SIMULATE, jax_ready, why_not or "the TPU simulator (InterpretParams), on the CPU"
+            Rung.SIMULATE,
+            jax_ready,
+            why_not or "the TPU and GPU simulators (InterpretParams, InterpretGPUParams)",
         ),
-        RungAvailable(Rung.LOWER, jax_ready, why_not or "lowering for the TPU, no chip needed"),
+        RungAvailable(
+            Rung.LOWER, jax_ready, why_not or "lowering for TPU and CUDA, no chip needed"
+        ),
         RungAvailable(
             Rung.COMPILE,
             jax_ready and compiler.ok,
             why_not
             or (
-                f"libtpu {compiler.version}, for {chips}"
+                f"libtpu {compiler.version}, for {names_of(TPU_CHIPS)}"
                 if compiler.ok
                 else libtpu.why_unavailable() or compiler.note
             ),
         ),
+        RungAvailable(
+            Rung.COMPILE,
+            jax_ready and gpu_compiler.ok,
+            why_not
+            or (
+                f"the CUDA plugin {gpu_compiler.version}, for {names_of(GPU_CHIPS)}"
+                if gpu_compiler.ok
+                else "for GPUs: an optional extra, see above"
+            ),
+            optional=True,
+        ),
         RungAvailable(Rung.CHIP, False, "recorded runs only; nothing here runs on a chip"),
     )
     machine = f"{platform.system()} {platform.machine()}"
-    return Diagnosis((python, jax, jaxlib, *rest, compiler, *programs), rungs, machine)
+    return Diagnosis(
+        (python, jax, jaxlib, *rest, compiler, gpu_compiler, *programs), rungs, machine
+    )
 
 
 def _python() -> Item:
@@ -190,6 +211,21 @@ def _libtpu(jax_version: str) -> Item:
     if wanted and not _fits(version, wanted):
         note = f"jax {jax_version} goes with libtpu{wanted}; verdicts may differ from the book's"
     return Item("libtpu", version, needed_for, True, note=note)
+
+
+def _cuda_compiler() -> Item:
+    """Jax's CUDA plugin with its ptxas, and the disassembler beside it: an optional extra."""
+    version = cuda.plugin_version() or ""
+    needed_for = "rung 5 for GPU kernels (optional)"
+    if not version:
+        on_linux = sys.platform == "linux"
+        note = f"optional: {cuda.DOWNLOAD}" if on_linux else cuda.why_unavailable()
+        install = cuda.install_line() if on_linux else ""
+        return Item(cuda.PLUGIN, "", needed_for, False, note=note, install=install)
+    if nvdisasm() is None:
+        note = "without nvdisasm registers and spills are told, and no machine code is read"
+        return Item(cuda.PLUGIN, version, needed_for, True, note=note, install=cuda.install_line())
+    return Item(cuda.PLUGIN, version, needed_for, True)
 
 
 def _fits(version: str, wanted: str) -> bool:

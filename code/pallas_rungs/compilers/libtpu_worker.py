@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import faulthandler
-import math
-import re
-import resource
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+from pallas_rungs.compilers.exported import lower_for, peak_memory
 from pallas_rungs.compilers.wire import read_frame, write_frame
 
 
@@ -49,7 +47,7 @@ def compile_program(request: dict[str, Any], serialized: bytes) -> dict[str, Any
         stage = "making the topology"
         devices = _devices(request["topologies"], exported.nr_devices)
         stage = "lowering"
-        lowered = _lower(exported, devices)
+        lowered = lower_for(exported, devices)
         stage = "compiling"
         compiled = lowered.compile()
         seconds = time.monotonic() - start
@@ -63,7 +61,7 @@ def compile_program(request: dict[str, Any], serialized: bytes) -> dict[str, Any
         answer["hlo"] = compiled.as_text() if request.get("hlo") else ""
     answer["stage"] = stage
     answer["seconds"] = seconds
-    answer["peak_memory_bytes"] = _peak_memory()
+    answer["peak_memory_bytes"] = peak_memory()
     return answer
 
 
@@ -75,45 +73,6 @@ def _devices(topologies: list[tuple[int, str]], wanted: int) -> list[Any]:
         raise ValueError(f"the program wants {wanted} devices; the topologies known: {topologies}")
     topology = jax_topologies.get_topology_desc(topology_name=fitting[0], platform="tpu")
     return list(topology.devices[:wanted])
-
-
-def _lower(exported: Any, devices: list[Any]) -> Any:
-    import jax
-    import numpy as np
-
-    if exported.nr_devices == 1:
-        whole: Any = jax.sharding.SingleDeviceSharding(devices[0])
-        shardings: Any = [whole] * len(exported.in_avals)
-    else:
-        names, sizes = _mesh_axes(exported)
-        mesh = jax.sharding.Mesh(np.asarray(devices).reshape(sizes), names)
-        whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-        shardings = [given or whole for given in exported.in_shardings_jax(mesh)]
-    leaves = [
-        jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
-        for aval, sharding in zip(exported.in_avals, shardings, strict=True)
-    ]
-    args, kwargs = jax.tree.unflatten(exported.in_tree, leaves)
-    # A program without arguments learns its devices from where its results go.
-    outputs = {} if shardings else {"out_shardings": whole}
-    return jax.jit(exported.call, **outputs).trace(*args, **kwargs).lower()
-
-
-_MESH = re.compile(r"sdy\.mesh @\S+ = <\[([^\]]*)\]")
-_MESH_AXIS = re.compile(r'"([^"]+)"=(\d+)')
-
-
-def _mesh_axes(exported: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return names and sizes of the axes of the program's mesh, of one axis where it tells none.
-
-    A program that was sharded over a mesh of two axes is not accepted on a mesh of one.
-    """
-    for mesh in _MESH.findall(exported.mlir_module()):
-        axes = _MESH_AXIS.findall(mesh)
-        sizes = tuple(int(size) for _, size in axes)
-        if axes and math.prod(sizes) == exported.nr_devices:
-            return tuple(name for name, _ in axes), sizes
-    return ("devices",), (exported.nr_devices,)
 
 
 def _analysis(compiled: Any, devices: list[Any]) -> dict[str, Any]:
@@ -142,8 +101,3 @@ def _asked(analysis: Callable[[], Any]) -> Any:
     except Exception as error:
         print(f"{analysis.__name__}: {type(error).__name__}: {error}", file=sys.stderr)
         return None
-
-
-def _peak_memory() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak) if sys.platform == "darwin" else int(peak) * 1024

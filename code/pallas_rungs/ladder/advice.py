@@ -10,7 +10,77 @@ SLOW = (
 )
 """What to do when an interpreter runs out of time while still busy."""
 
+_GPU_TABLE: tuple[tuple[str, str], ...] = (
+    (
+        r"array arguments and results whose size is a power of 2",
+        "Triton's arrays have sizes that are powers of two: take such a block, and mask what is "
+        "too much (pl.next_power_of_2; pltriton.load and pltriton.store with mask).",
+    ),
+    (
+        r"Unimplemented primitive in Pallas (Triton|Mosaic GPU) lowering",
+        "The GPU lowering has no rule for this operation: express it with others, or do it outside "
+        "the kernel.",
+    ),
+    (
+        r"exceeds available shared memory|Shared memory size limit exceeded",
+        "A block has no more shared memory than that (227 KiB on H100 and B200, 163 KiB on A100): "
+        "take smaller tiles or fewer stages.",
+    ),
+    (
+        r"scratch must be provided when cross-warp reduction",
+        "This layout spreads the reduced axis over several warps: reduce the last axis, or cast to "
+        "a layout that keeps the axis within a warp (plgpu.layout_cast).",
+    ),
+    (
+        r"Failed to infer a possible set of layouts",
+        "No layouts suit all operations at once. Rows that TMA copies are multiples of 16 bytes; "
+        "where that holds, say the layouts yourself (plgpu.layout_cast, transforms of plgpu.SMEM).",
+    ),
+    (
+        r"Swizzle \d+ requires the trailing dimension",
+        "Tiling and swizzle belong together: the last dimension of a tile has as many bytes as the "
+        "swizzle (plgpu.find_swizzle).",
+    ),
+    (
+        r"Barrier completed phase|missed observing phase|is awaiting phase",
+        "Wait once for each phase that a barrier completes, before the next one can complete.",
+    ),
+    (
+        r"arrivals pending",
+        "Arrivals and waits must balance: num_arrivals of them complete a phase, and each phase is "
+        "waited for.",
+    ),
+    (
+        r"barrier with \d+ of \d+ arrivals",
+        "A phase completes with num_arrivals arrivals: one for each copy into shared memory and "
+        "one for each plgpu.barrier_arrive. Count them, and let every warpgroup come that counts.",
+    ),
+    (
+        r"Not all copy_smem_to_gmem",
+        "Wait for the copies out before the kernel ends: plgpu.wait_smem_to_gmem(0).",
+    ),
+    (
+        r"RACE DETECTED[\s\S]*Warp(group)?\(",
+        "Two accesses are not ordered: wait for a copy in at its barrier; put plgpu.commit_smem() "
+        "between ordinary accesses to shared memory and TMA copies, before arriving too; put a "
+        "barrier between warpgroups; let each block write a place of its own.",
+    ),
+    (
+        r"\bgpu_lowering\b",
+        "pl.pallas_call goes to GPUs by way of Triton and takes no plgpu.CompilerParams: write a "
+        "Mosaic GPU kernel with plgpu.kernel.",
+    ),
+    (
+        r"not supported on \.target|feature '.*' requires|Cannot select: intrinsic %llvm\.nvvm"
+        r"|only supported Hopper",
+        "This chip's architecture lacks the instruction: wgmma is Hopper's alone, tcgen05 "
+        "Blackwell's, TMA is on both and not on Ampere.",
+    ),
+)
+"""For kernels of Mosaic GPU and Triton."""
+
 _TABLE: tuple[tuple[str, str], ...] = (
+    *_GPU_TABLE,
     (
         r"module 'jax\.experimental\.pallas(\.tpu)?' has no attribute '(load|store|swap)'",
         "Index the Ref: value = ref[...], ref[...] = value. With a mask: pltpu.load, pltpu.store.",

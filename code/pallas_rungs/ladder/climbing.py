@@ -19,7 +19,7 @@ def climb(
     *args: Any,
     reference: Callable[..., Any] | None = None,
     rungs: Iterable[Rung | str] = EVERY_RUNG_HERE,
-    chips: Iterable[str] = ("v5e",),
+    chips: Iterable[str] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     name: str | None = None,
@@ -38,7 +38,8 @@ def climb(
       reference: called with the same arguments as NumPy arrays, floats widened to float64; returns
         what should come out. Without it the numbers stay unchecked.
       rungs: which rungs to try.
-      chips: which chips to lower and compile for.
+      chips: which chips to lower and compile for; the first says which machine's simulator is
+        asked. By default v5e, and h100 for kernels that are plainly written for a GPU.
       rtol: relative tolerance; the default follows from the dtype, see `compare`.
       atol: absolute tolerance; likewise.
       name: what the report calls the program; the function's name by default.
@@ -68,7 +69,7 @@ def climb_problem(
     problem: Problem,
     *,
     rungs: Iterable[Rung | str] = EVERY_RUNG_HERE,
-    chips: Iterable[str] = ("v5e",),
+    chips: Iterable[str] | None = None,
     time_limit: float = 120.0,
     cache: bool = False,
 ) -> Report:
@@ -87,7 +88,7 @@ def verdicts_of(
     problem: Problem,
     *,
     rungs: Iterable[Rung | str] = EVERY_RUNG_HERE,
-    chips: Iterable[str] = ("v5e",),
+    chips: Iterable[str] | None = None,
     time_limit: float = 120.0,
     cache: bool = False,
 ) -> Iterator[Verdict]:
@@ -98,9 +99,9 @@ def verdicts_of(
     """
     from pallas_rungs.ladder.rungs import attempt
 
-    names = [chip_named(chip).name for chip in chips]
     asked = sorted({Rung(rung) for rung in rungs}, key=lambda rung: rung.number)
-    first_chip = names[0] if names else "v5e"
+    names = [chip_named(chip).name for chip in (default_chips(problem) if chips is None else chips)]
+    first_chip = names[0] if names else default_chips(problem)[0]
     for rung in asked:
         for target in targets_of(problem, rung, names):
             yield attempt(
@@ -108,10 +109,23 @@ def verdicts_of(
             )
 
 
+def default_chips(problem: Problem) -> tuple[str, ...]:
+    """Return the chips that a problem is tried for when none is named."""
+    from pallas_rungs.ladder.rungs import machine_of
+
+    return (machine_of(problem).default_chip,)
+
+
 def targets_of(problem: Problem, rung: Rung, chips: Iterable[str]) -> list[str]:
-    """Return what a rung is to be tried with: chips, simulator settings, or nothing special."""
+    """Return what a rung is to be tried with: chips, simulator settings, or nothing special.
+
+    The simulator is that of the first chip's machine.
+    """
     from pallas_rungs.ladder.rungs import simulator_settings
 
+    names = list(dict.fromkeys(chips))
     if rung in (Rung.LOWER, Rung.COMPILE):
-        return list(dict.fromkeys(chips))
-    return list(simulator_settings(problem)) if rung is Rung.SIMULATE else [""]
+        return names
+    if rung is not Rung.SIMULATE:
+        return [""]
+    return list(simulator_settings(problem, names[0] if names else default_chips(problem)[0]))

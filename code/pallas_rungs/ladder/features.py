@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
+from pallas_rungs.compilers.chips import GPU, TPU, Machine
 from pallas_rungs.ladder import swap
 
 _REF_ACCESSES = (
@@ -60,7 +61,9 @@ class Features:
       remote_copies: some asynchronous copy goes to another device.
       remote_signals: some semaphore of another device is signalled.
       semaphore_views: some copy to another device has one of an array of semaphores.
-      gpu: some kernel carries GPU compiler parameters.
+      mosaic_gpu: some kernel is written for Mosaic GPU: a mesh, parameters or memory of its.
+      triton: some kernel carries parameters of the Triton compiler.
+      tpu: some kernel is written for a TPU: a mesh, parameters or memory of its.
       core_axes: names of the axes of the core meshes that kernels run on.
       exponentials: some computation takes an exponential.
       rounds_to: the narrowest float type that any computation in the program rounds to.
@@ -83,7 +86,9 @@ class Features:
     remote_copies: bool = False
     remote_signals: bool = False
     semaphore_views: bool = False
-    gpu: bool = False
+    mosaic_gpu: bool = False
+    triton: bool = False
+    tpu: bool = False
     core_axes: frozenset[str] = frozenset()
     exponentials: bool = False
     rounds_to: np.dtype[Any] | None = None
@@ -126,7 +131,9 @@ class Features:
             remote_copies=any(_goes_to_a_device(eqn, "dma_start") for eqn in every),
             remote_signals=any(_goes_to_a_device(eqn, "semaphore_signal") for eqn in every),
             semaphore_views=any(_waits_on_a_view(eqn) for eqn in every),
-            gpu=any(_for_gpu(eqn) for eqn in kernels),
+            mosaic_gpu=any(_written_for(eqn, "mosaic_gpu") for eqn in kernels),
+            triton=any(_written_for(eqn, "triton") for eqn in kernels),
+            tpu=any(_written_for(eqn, "mosaic") for eqn in kernels),
             core_axes=frozenset(name for eqn in kernels for name in _core_axes(eqn)),
             exponentials=bool(primitives & EXPONENTIALS),
             rounds_to=_narrowest(every),
@@ -134,6 +141,16 @@ class Features:
             accumulates=any(_reads_back(eqn) for eqn in kernels),
             scoped_program_ids=any(_asks_for_its_place(eqn) for eqn in every),
         )
+
+    @property
+    def gpu(self) -> bool:
+        """Some kernel is written for a GPU."""
+        return self.mosaic_gpu or self.triton
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """The machines that its kernels are written for; none for kernels that name none."""
+        return (TPU,) * self.tpu + (GPU,) * self.gpu
 
 
 def epsilon(dtype: Any) -> float:
@@ -156,11 +173,19 @@ def _batched_semantics(kernel: Any) -> bool:
     return bool(batched) and bool(_semantics(kernel))
 
 
-def _for_gpu(kernel: Any) -> bool:
-    module = type(kernel.params.get("compiler_params")).__module__
-    meshes = _meshes(kernel)
-    modules = [module, *(type(mesh).__module__ for mesh in meshes)]
-    return any(".mosaic_gpu" in m or ".triton" in m for m in modules)
+def _written_for(kernel: Any, backend: str) -> bool:
+    """True when a kernel's parameters, meshes or memory spaces are those of a Pallas backend.
+
+    Args:
+      kernel: the equation that launches it.
+      backend: the backend's package below `jax._src.pallas`.
+    """
+    named: list[Any] = [kernel.params.get("compiler_params"), *_meshes(kernel)]
+    for body in kernel.params.get("jaxprs") or (kernel.params.get("jaxpr"),):
+        for var in getattr(body, "invars", ()):
+            named.append(getattr(var.aval, "memory_space", None))
+    package = f"jax._src.pallas.{backend}."
+    return any(type(thing).__module__.startswith(package) for thing in named)
 
 
 def _meshes(kernel: Any) -> tuple[Any, ...]:

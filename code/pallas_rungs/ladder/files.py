@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pallas_rungs.compilers.chips import chip_named
+from pallas_rungs.compilers.chips import TPU, Machine, chip_named
 from pallas_rungs.ladder.arguments import check_size, parse_arguments
 from pallas_rungs.ladder.loading import LoadError, parse_target
 from pallas_rungs.ladder.report import Report
@@ -108,7 +108,7 @@ def climb_file(
     args: str | None = None,
     reference: str | None = None,
     rungs: Sequence[Rung] = EVERY_RUNG_HERE,
-    chips: Sequence[str] = ("v5e",),
+    chips: Sequence[str] | None = None,
     case: str | None = None,
     time_limit: float = TIME_LIMIT,
     seed: int = 0,
@@ -128,7 +128,8 @@ def climb_file(
         gives (`cases()` or `inputs()`).
       reference: `FILE:SYMBOL`, or the name of a function in the same file, to compare with.
       rungs: which rungs.
-      chips: chips for the rungs that need one.
+      chips: chips for the rungs that need one; None takes v5e, and h100 for kernels that are
+        plainly written for a GPU.
       case: try only the problem of this name.
       time_limit: seconds for importing the file and for each attempt.
       seed: seed of random inputs.
@@ -161,11 +162,11 @@ def climb_file(
         rtol=rtol,
         atol=atol,
     )
-    chosen = tuple(dict.fromkeys(chip_named(chip).name for chip in chips))
-    if not chosen:
+    named_chips = None if chips is None else tuple(dict.fromkeys(chip_named(c).name for c in chips))
+    if named_chips == ():
         raise ValueError("no chip was named")
     compiles = Rung.COMPILE in rungs
-    posed = _Climb(request, chosen, time_limit, cache, compiles, compilers, shelf)
+    posed = _Climb(request, named_chips, time_limit, cache, compiles, compilers, shelf)
     with _climbing(posed) as climb:
         names = climb.load()
         indices = [
@@ -179,6 +180,7 @@ def climb_file(
         done = []
         for index in indices:
             verdicts = []
+            climb.choose_chips(index)
             for verdict in climb.verdicts(index, rungs):
                 verdicts.append(verdict)
                 if on_verdict is not None:
@@ -192,10 +194,15 @@ def climb_file(
 
 @dataclass
 class _Climb:
-    """The worker in use, and what has been learnt about naming the chip before the import."""
+    """The worker in use, and what has been learnt about naming the chip before the import.
+
+    Attributes:
+      named_chips: the chips that were asked for, None where none was.
+      machine: what the problem in hand is for, where no chip was asked for.
+    """
 
     request: FileRequest
-    chips: tuple[str, ...]
+    named_chips: tuple[str, ...] | None
     time_limit: float
     cache: bool
     compiles: bool
@@ -204,18 +211,30 @@ class _Climb:
     level: int = 0
     why: str = ""
     hopeless: bool = False
+    machine: Machine = TPU
     worker: FileWorker | None = None
     printed_lines: int = 0
     last_lines: tuple[str, ...] = field(default=())
     files: tuple[str, ...] = ()
 
+    @property
+    def chips(self) -> tuple[str, ...]:
+        """The chips to try."""
+        return self.named_chips or (self.machine.default_chip,)
+
+    def choose_chips(self, problem: int) -> None:
+        """See for which machine a problem is, where no chip was asked for."""
+        if self.named_chips is None:
+            self.machine = self._use(self.level, self.chips[0]).machine(problem)
+
     def load(self) -> tuple[str, ...]:
         """Load the file; where it cannot be imported on a CPU, with the first chip named."""
-        chip = self.chips[0]
         try:
-            return self._use(0, chip).load()
+            return self._use(0, self.chips[0]).load()
         except NeedsChipError as first:
             last: LoadError = first
+            self.machine = first.machine
+            chip = self.chips[0]
             for level in _LEVELS_BEFORE_IMPORT:
                 try:
                     problems = self._use(level, chip, str(first)).load()
@@ -246,7 +265,8 @@ class _Climb:
             return ("",)
         if hung is not None:
             return ("default",)
-        return self._use(self.level, self.chips[0]).settings(problem)
+        chip = self.chips[0]
+        return self._use(self.level, chip).settings(problem, chip)
 
     def attempt(self, problem: int, rung: Rung, target: str) -> Verdict:
         """Try once; where it asks for the chip, again with the chip named before the import."""
@@ -299,7 +319,7 @@ class _Climb:
             pretend_level=level,
             pretend_why=why or self.why,
             cache=self.cache,
-            compiles=self.compiles,
+            compiles=chip_named(self.chips[0]).machine if self.compiles else None,
             compilers=self.compilers,
         )
         return self.worker

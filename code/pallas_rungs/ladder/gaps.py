@@ -57,6 +57,15 @@ _NO_FOUR_BITS = (
 )
 
 
+def _simulates_gpu(features: Features, _: re.Match[str] | None) -> bool:
+    return features.mosaic_gpu
+
+
+def _gpu_simulator(lack: str, pattern: str) -> Gap:
+    """A gap of the simulator for Mosaic GPU."""
+    return _refusal(f"the GPU simulator {lack}", Rung.SIMULATE, pattern, _simulates_gpu)
+
+
 def _names_a_primitive(features: Features, match: re.Match[str] | None) -> bool:
     if match is None:
         return False
@@ -137,10 +146,10 @@ GAPS: tuple[Gap, ...] = (
         lambda f, _: f.sparse_core,
     ),
     _refusal(
-        "the interpreter knows little of GPU kernels",
+        "the interpreter knows little of Mosaic GPU kernels",
         Rung.INTERPRET,
         _INTERNAL_ERROR,
-        lambda f, _: f.gpu,
+        lambda f, _: f.mosaic_gpu,
     ),
     _refusal(
         "the simulator knows little of the SparseCore",
@@ -181,6 +190,32 @@ GAPS: tuple[Gap, ...] = (
         )
         for rung in (Rung.INTERPRET, Rung.SIMULATE)
     ),
+    _gpu_simulator(
+        "stores no predicated copies, as plgpu.emit_pipeline makes them for its outputs",
+        r"NotImplementedError: predicate not supported",
+    ),
+    _gpu_simulator(
+        "reduces nothing while it copies", r"NotImplementedError: reduction_op not supported"
+    ),
+    _gpu_simulator(
+        "knows no masked loads and stores of Triton",
+        r"NotImplementedError: (?:load|swap)_p is not supported on GPU",
+    ),
+    _gpu_simulator(
+        "knows no accumulator in pl.run_state",
+        r"Cannot lower jaxpr with effects.*(?:WGMMAPipelineEffect|MemoryEffect)",
+    ),
+    _gpu_simulator(
+        "takes no operand of wgmma from registers",
+        r"ValueError: Expected shape \(\d+,\) but got",
+    ),
+    _gpu_simulator(
+        "knows named barriers of whole warpgroups only", r"Named barrier over \d+ threads"
+    ),
+    _gpu_simulator("runs no inline_mgpu", r"inline_mgpu"),
+    _gpu_simulator("allocates no semaphores", r"(?i)Error: .*semaphore"),
+    _gpu_simulator("has no block specs in pl.pallas_call", r"AssertionError: *\Z"),
+    _gpu_simulator("has no rule for an operation of this kernel", r"\ANotImplementedError\b"),
     Gap(
         "the simulator's random bits are a stub that returns zeros",
         Rung.SIMULATE,

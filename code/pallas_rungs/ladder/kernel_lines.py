@@ -10,7 +10,7 @@ from pallas_rungs.ladder.source_frames import is_users, with_source
 from pallas_rungs.ladder.verdict import Frame
 
 _NAMED = re.compile(
-    r"Unimplemented primitive in Pallas \w+ lowering for \w+: (\w+)"
+    r"Unimplemented primitive in Pallas [\w ]+ lowering(?: for \w+)?: (\w+)"
     r"|translation rule for primitive '(\w+)'"
 )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pallas_rungs.ladder.source_frames import with_source
+from pallas_rungs.ladder import swap
+from pallas_rungs.ladder.source_frames import is_users, with_source
 from pallas_rungs.ladder.verdict import Frame
 
 _DEFINED_AT = re.compile(r"(\S+) at (.+):(\d+)")
@@ -50,11 +51,18 @@ def kernel_meant(message: str, frame: Frame | None, kernels: Sequence[Any]) -> i
 
 
 def kernel_source(kernel: Any) -> Frame | None:
-    """Return where a kernel's body is defined, if jax noted it."""
-    match = _DEFINED_AT.search(_source_info(kernel))
-    if match is None:
-        return None
-    return with_source(Frame(match[2], int(match[3]), match[1].rpartition(".")[2]))
+    """Return where a kernel's body is defined, jax's own functions around it left out."""
+    return next(_bodies_of_the_users(kernel), None)
+
+
+def _bodies_of_the_users(eqn: Any) -> Iterator[Frame]:
+    """Yield where the functions inside an equation are defined, those of jax's own left out."""
+    for body in swap.sub_jaxprs(eqn.params):
+        match = _DEFINED_AT.search(str(getattr(body.debug_info, "func_src_info", "")))
+        if match and is_users(match[2]):
+            yield with_source(Frame(match[2], int(match[3]), match[1].rpartition(".")[2]))
+        for inner in body.eqns:
+            yield from _bodies_of_the_users(inner)
 
 
 def _name(kernel: Any) -> str:

@@ -1,8 +1,8 @@
-"""Naming a TPU chip to code that asks which machine it runs on.
+"""Naming a chip to code that asks which machine it runs on.
 
 Pallas looks at the device to check 1-D blocks, scalar stores and pipelines, and many kernels look
-at it to choose block sizes or to fall back to plain jax.numpy. On a machine without a TPU they see
-a CPU. Four levels name the chip ever more insistently:
+at it to choose block sizes or to fall back to plain jax.numpy. On a machine without the chip they
+see a CPU. Four levels name the chip ever more insistently:
 
 0. nothing: the CPU is what it is;
 1. an abstract device in jax's own mesh context (`jax.sharding.use_abstract_mesh`);
@@ -13,6 +13,7 @@ a CPU. Four levels name the chip ever more insistently:
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,9 +23,9 @@ from unittest import mock
 import jax
 from jax.sharding import AbstractDevice, AbstractMesh
 
-from pallas_rungs.compilers.chips import chip_named
+from pallas_rungs.compilers.chips import GPU, TPU, Chip, Machine, chip_named
 
-DEFAULT_CHIP = "v5e"
+DEFAULT_CHIP = TPU.default_chip
 HIGHEST_LEVEL = 3
 
 LEVELS = (
@@ -79,14 +80,26 @@ def abstract_mesh(chip: str) -> AbstractMesh:
     Raises:
       ValueError: no such chip is known.
     """
-    return _mesh_of(PretendDevice.of(chip))
+    return AbstractMesh((), (), abstract_device=abstract_device(chip_named(chip)))
 
 
-def _mesh_of(device: PretendDevice) -> AbstractMesh:
-    kind = AbstractDevice(
-        device_kind=device.device_kind, num_cores=device.num_cores, platform="tpu"
-    )
-    return AbstractMesh((), (), abstract_device=kind)
+@dataclass(frozen=True)
+class _AbstractGPU(AbstractDevice):
+    """An abstract device that also tells its architecture, for which Mosaic GPU asks."""
+
+    compute_capability: str
+
+
+def abstract_device(chip: Chip) -> AbstractDevice:
+    """Return the abstract device of a chip."""
+    named: dict[str, Any] = {
+        "device_kind": chip.device_kind,
+        "num_cores": chip.cores,
+        "platform": chip.machine.device_platform,
+    }
+    if not chip.compute_capability:
+        return AbstractDevice(**named)
+    return _AbstractGPU(**named, compute_capability=chip.compute_capability)
 
 
 @dataclass(frozen=True)
@@ -97,6 +110,7 @@ class PretendDevice:
     num_cores: int
     id: int = 0
     platform: str = "tpu"
+    compute_capability: str = ""
     process_index: int = 0
     host_id: int = 0
     local_hardware_id: int = 0
@@ -108,23 +122,35 @@ class PretendDevice:
     def of(cls, chip: str) -> PretendDevice:
         """Return the stand-in for `chip`."""
         found = chip_named(chip)
-        return cls(found.device_kind, found.cores)
+        return cls(
+            found.device_kind,
+            found.cores,
+            platform=found.machine.device_platform,
+            compute_capability=found.compute_capability,
+        )
+
+    @property
+    def core_count(self) -> int:
+        """What a GPU calls the number of its cores."""
+        return self.num_cores
 
     @property
     def client(self) -> PretendClient:
         """The backend, as far as code reads it."""
-        return PretendClient((self,))
+        return PretendClient((self,), self.platform)
 
-    def memory_stats(self) -> dict[str, int]:
-        """Bytes of the chip's HBM, all of them free."""
+    def memory_stats(self) -> dict[str, int] | None:
+        """Bytes of a TPU's HBM, all of them free; nothing is known here of a GPU's."""
         from jax.experimental.pallas import tpu as pltpu
 
-        with jax.sharding.use_abstract_mesh(_mesh_of(self)):
+        if self.platform != "tpu":
+            return None
+        with jax.sharding.use_abstract_mesh(abstract_mesh(self.device_kind)):
             size = int(pltpu.get_tpu_info().hbm_capacity_bytes)
         return {"bytes_limit": size, "bytes_in_use": 0, "peak_bytes_in_use": 0}
 
     def __str__(self) -> str:
-        return f"TPU_{self.id}(pretended {self.device_kind})"
+        return f"{self.platform.upper()}_{self.id}(pretended {self.device_kind})"
 
 
 @dataclass(frozen=True)
@@ -159,23 +185,25 @@ def _machine_answers_for(chip: str) -> Iterator[None]:
     from jax._src import tpu_info
 
     device = PretendDevice.of(chip)
+    machine = chip_named(chip).machine
+    answers = {machine.device_platform, machine.platform}
     cpu_devices, cpu_local_devices = jax.devices, jax.local_devices
 
     def devices(backend: Any = None) -> list[Any]:
-        if str(backend or "tpu") != "tpu":
+        if backend is not None and str(backend) not in answers:
             return list(cpu_devices(backend))
         return [_numbered(device, i) for i in range(len(cpu_devices()))]
 
     def local_devices(process_index: Any = None, backend: Any = None, host_id: Any = None) -> Any:
-        if str(backend or "tpu") != "tpu":
+        if backend is not None and str(backend) not in answers:
             return cpu_local_devices(process_index, backend, host_id)
         return devices()
 
     def default_backend() -> str:
-        return "tpu"
+        return device.platform
 
     def get_backend(platform: Any = None) -> PretendClient:
-        return PretendClient((device,))
+        return device.client
 
     def get_default_device() -> PretendDevice:
         return device
@@ -201,7 +229,7 @@ def _machine_answers_for(chip: str) -> Iterator[None]:
 
 
 def _numbered(device: PretendDevice, index: int) -> PretendDevice:
-    return PretendDevice(device.device_kind, device.num_cores, id=index, coords=(index, 0, 0))
+    return dataclasses.replace(device, id=index, coords=(index, 0, 0))
 
 
 @contextlib.contextmanager
@@ -212,22 +240,29 @@ def _default_device(device: Any) -> Iterator[None]:
         yield
 
 
-_CHIP_UNNAMED = re.compile(r"Unsupported TPU device kind|use_abstract_mesh")
+_CHIP_UNNAMED = re.compile(
+    r"Unsupported [TG]PU device kind|use_abstract_mesh|specify an abstract GPU device"
+)
 _ASKED_A_CPU_FOR_CORES = re.compile(r"^AttributeError:\s*$")
 _SAW_A_CPU = re.compile(
-    r"""(?ix) has\ no\ attribute\ '(num_cores|coords|core_on_chip)'
+    r"""(?ix) has\ no\ attribute\ '(num_cores|coords|core_on_chip|compute_capability|core_count)'
     | \b(backend|platform|device\ kind|device|hardware|accelerator)\b .* \bcpu\b
     | \bcpu\b .* \b(backend|platform|device|unsupported|not\ supported)\b
     | ^KeyError:\ '(cpu|CPU)'
     | 'NoneType'\ object\ .* \bmemory_stats\(
-    | ^AssertionError:\ assert\b .* (platform|backend|device|kind) .* \btpu
-    | \btpus?\b .* \b(required|requires|only|not\ found|unavailable|not\ available|needed)\b
-    | \b(require[sd]?|only|need[s]?|no)\b .* \btpus?\b
+    | ^AssertionError:\ assert\b .* (platform|backend|device|kind) .* \b(tpu|gpu|cuda)
+    | \b([tg]pus?|cuda)\b .* \b(required|requires|only|needed)\b
+    | \b([tg]pus?|cuda)\b .* \b(not\ found|unavailable|not\ available)\b
+    | \b(require[sd]?|only|need[s]?|no)\b .* \b([tg]pus?|cuda)\b
     | \bno\ .* \b(devices?|backend)\b .* \bfound\b
-    | unknown\ (tpu|device|chip|backend)
+    | unknown\ (tpu|gpu|device|chip|backend)
     """
 )
-_NOT_THE_MACHINE = re.compile(r"translation rule for primitive|Pallas TPU lowering")
+_NOT_THE_MACHINE = re.compile(
+    r"translation rule for primitive|(?:Pallas|Mosaic) (?:TPU|GPU|Triton) lowering"
+)
+_ASKS_FOR_A_GPU = re.compile(r"(?i)\b(gpus?|cuda|nvidia|compute_capability)\b")
+_ASKS_FOR_A_TPU = re.compile(r"(?i)\btpus?\b")
 
 
 def why_name_the_chip(level: int, message: str) -> str:
@@ -255,3 +290,9 @@ def why_name_the_chip(level: int, message: str) -> str:
 def why_without_kernel(level: int) -> str:
     """Return why a program without a kernel should be tried at a higher level."""
     return "" if level >= HIGHEST_LEVEL else "no kernel was left in it on this machine"
+
+
+def machine_asked_for(message: str) -> Machine:
+    """Return the machine that a program asked for when it failed with `message`."""
+    gpu = _ASKS_FOR_A_GPU.search(message) and not _ASKS_FOR_A_TPU.search(message)
+    return GPU if gpu else TPU

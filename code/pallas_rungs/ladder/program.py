@@ -141,33 +141,44 @@ class Program:
         others = [name for name in self.interpreters if name not in (wanted, "compiled")]
         return f"the kernel's own {', '.join(others)} was set aside" if others else ""
 
-    def as_function(self, interpret: Any) -> Callable[..., list[Any]]:
-        """Return a function of the flat arrays whose kernels use `interpret`."""
+    def as_function(self, interpret: Any, platform: str = "tpu") -> Callable[..., list[Any]]:
+        """Return a function of the flat arrays whose kernels use `interpret`.
+
+        An interpreted program takes the branches for `platform` where it has some for several.
+        """
         jaxpr = swap.with_interpreter(self.jaxpr, interpret)
         if interpret is False:
             jaxpr = swap.without_debug_prints(jaxpr)
         else:
-            jaxpr = swap.on_tpu_branch(jaxpr, runs_on="cpu")
+            jaxpr = swap.on_branch_for(platform, jaxpr, runs_on="cpu")
         run: Callable[..., list[Any]] = jaxpr_as_fun(jaxpr)
         return run
 
-    def run(self, interpret: Any, *, simplify: bool = True, optimise: bool = True) -> Any:
+    def run(
+        self,
+        interpret: Any,
+        *,
+        platform: str = "tpu",
+        simplify: bool = True,
+        optimise: bool = True,
+    ) -> Any:
         """Evaluate the program on this machine's CPU and return its result as NumPy arrays.
 
         What was compiled is kept: a second run with the same arguments costs its execution only.
 
         Args:
           interpret: the interpreter for the kernels.
+          platform: the platform whose branches are taken, `"tpu"` or `"cuda"`.
           simplify: let XLA apply the rules of algebra, as it does by default. Some hold for numbers
             and not for NaN: it turns `x * mask` into a select.
           optimise: let XLA make fast code. Without, it compiles in about half the time.
         """
         options = ({} if simplify else _LITERAL) | ({} if optimise else _QUICK)
-        key = (repr(interpret), simplify, optimise)
+        key = (repr(interpret), platform, simplify, optimise)
         with _on_cpu(), contextlib.nullcontext() if optimise else _quick_compiles():
             if key not in self._compiled:
                 self._compiled[key] = jax.jit(
-                    self.as_function(interpret), compiler_options=options or None
+                    self.as_function(interpret, platform), compiler_options=options or None
                 )
             flat = self._compiled[key](*self.arrays)
             jax.block_until_ready(flat)

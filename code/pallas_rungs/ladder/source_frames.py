@@ -64,8 +64,8 @@ def is_users(file: str) -> bool:
 def users_frame(error: BaseException) -> Frame | None:
     """Return the innermost line of the user's own code that led to `error`.
 
-    Looked for in the error's traceback, then in the stack that jax kept from tracing, then in the
-    text of the message.
+    Looked for in the error's traceback, then in the stack that jax kept from tracing, then where
+    Mosaic GPU stood, then in the text of the message.
     """
     seen: set[int] = set()
     link: BaseException | None = error
@@ -74,7 +74,20 @@ def users_frame(error: BaseException) -> Frame | None:
         if frame := _innermost(_frames_of(link.__traceback__)):
             return frame
         link = link.__cause__ or link.__context__
-    return frame_in_text(message_of(error))
+    return _where_mosaic_gpu_stood(error) or frame_in_text(message_of(error))
+
+
+def _where_mosaic_gpu_stood(error: BaseException) -> Frame | None:
+    """Return the user's line of the operation that Mosaic GPU was lowering when it raised.
+
+    Its passes work on MLIR, whose operations know where they come from; its errors do not say it.
+    """
+    found = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).startswith("jax.experimental.mosaic.gpu"):
+            location = getattr(frame.f_locals.get("op"), "location", None)
+            found = (location and frame_in_text(str(location))) or found
+    return found
 
 
 def frame_in_text(text: str) -> Frame | None:

@@ -87,21 +87,21 @@ def with_interpreter(jaxpr: Any, interpret: Any) -> Any:
     return _rewrite(jaxpr, change)
 
 
-def on_tpu_branch(jaxpr: Any, runs_on: str) -> Any:
-    """Return `jaxpr` with `lax.platform_dependent` taking the branch for TPU on `runs_on`.
+def on_branch_for(platform: str, jaxpr: Any, runs_on: str) -> Any:
+    """Return `jaxpr` with `lax.platform_dependent` taking the branch for `platform` on `runs_on`.
 
-    Otherwise a program that has a kernel for TPU and plain jax.numpy for other machines would be
-    judged by the wrong branch on the rungs that run on the CPU.
+    Otherwise a program that has a kernel for `platform` and plain jax.numpy for other machines
+    would be judged by the wrong branch on the rungs that run on the CPU.
     """
 
     def change(eqn: JaxprEqn) -> JaxprEqn | None:
         name, params = eqn.primitive.name, eqn.params
         changed = eqn
         if name == "platform_index":
-            platforms = _as_on_tpu(params["platforms"], runs_on)
+            platforms = _as_on(platform, params["platforms"], runs_on)
             changed = eqn.replace(params={**params, "platforms": platforms})
         elif name == "cond" and params.get("branches_platforms"):
-            changed = _only_branch_for_tpu(eqn)
+            changed = _only_branch_for(platform, eqn)
         return changed
 
     return _rewrite(jaxpr, change)
@@ -156,9 +156,9 @@ def _rewrite_value(value: Any, change: Callable[[JaxprEqn], JaxprEqn | None]) ->
     return value
 
 
-def _only_branch_for_tpu(eqn: JaxprEqn) -> JaxprEqn:
-    """Return a `cond` over platforms with its branch for TPU in every place."""
-    chosen = _branch_for_tpu(eqn.params["branches_platforms"])
+def _only_branch_for(platform: str, eqn: JaxprEqn) -> JaxprEqn:
+    """Return a `cond` over platforms with its branch for `platform` in every place."""
+    chosen = _branch_for(platform, eqn.params["branches_platforms"])
     if chosen is None:
         return eqn
     branch = eqn.params["branches"][chosen]
@@ -173,15 +173,15 @@ def _only_branch_for_tpu(eqn: JaxprEqn) -> JaxprEqn:
     return changed
 
 
-def _branch_for_tpu(platforms: tuple[Any, ...]) -> int | None:
-    tpu = [i for i, names in enumerate(platforms) if names is not None and "tpu" in names]
+def _branch_for(platform: str, platforms: tuple[Any, ...]) -> int | None:
+    own = [i for i, names in enumerate(platforms) if names is not None and platform in names]
     default = [i for i, names in enumerate(platforms) if names is None]
-    return next(iter(tpu + default), None)
+    return next(iter(own + default), None)
 
 
-def _as_on_tpu(platforms: tuple[Any, ...], runs_on: str) -> tuple[Any, ...]:
-    """Return the branches' platforms with the branch for TPU answering for `runs_on`."""
-    chosen = _branch_for_tpu(platforms)
+def _as_on(platform: str, platforms: tuple[Any, ...], runs_on: str) -> tuple[Any, ...]:
+    """Return the branches' platforms with the branch for `platform` answering for `runs_on`."""
+    chosen = _branch_for(platform, platforms)
     answering: list[Any] = []
     for i, names in enumerate(platforms):
         if names is None:

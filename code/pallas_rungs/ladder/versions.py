@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 
 PACKAGES = ("jax", "jaxlib", "libtpu")
+EXTRAS = ("jax-cuda13-plugin",)
+"""Told where they are installed."""
 
 
 def installed(package: str) -> str:
@@ -18,8 +20,9 @@ def installed(package: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return versions of jax, jaxlib, libtpu and Python, and today's date (UTC)."""
+    """Return versions of jax, jaxlib, libtpu, extras and Python, and today's date (UTC)."""
     found = {package: installed(package) for package in PACKAGES}
+    found |= {extra: version for extra in EXTRAS if (version := installed(extra))[0].isdigit()}
     found["python"] = platform.python_version()
     found["date"] = datetime.now(UTC).date().isoformat()
     return found

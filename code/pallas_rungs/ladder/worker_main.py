@@ -1,9 +1,9 @@
 """The process in which a reader's file is loaded and tried, one rung at a time.
 
-It answers three requests. `load` executes the file and makes its problems; `settings` names the
-simulator settings to try; `attempt` tries one problem on one rung and target. An answer may hold
-`escalate`: why the same should be tried with the chip named before the file is imported, which
-needs a fresh process.
+It answers four requests. `load` executes the file and makes its problems; `machine` names the
+machine that a problem is for; `settings` the simulator settings to try; `attempt` tries one problem
+on one rung and target. An answer may hold `escalate`: why the same should be tried with the chip
+named before the file is imported, which needs a fresh process.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ def main(request_fd: int, reply_fd: int) -> None:
     """Import jax and the rungs, say so, then answer requests until the end of the stream."""
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, all_threads=True)
-    if os.environ.pop("PALLAS_RUNGS_WARM_COMPILER", ""):
-        from pallas_rungs.compilers import libtpu
+    if machine := os.environ.pop("PALLAS_RUNGS_WARM_COMPILER", ""):
+        from pallas_rungs.compilers import by_chip
+        from pallas_rungs.compilers.chips import GPU, TPU
 
-        libtpu.warm_up()
+        by_chip.warm_up(GPU if machine == GPU.name else TPU)
     import jax
     import jax.experimental.pallas.tpu
 
@@ -86,10 +87,15 @@ class _Session:
                 return self._load(request)
             except LoadError as error:
                 return {"error": str(error)}
+        if request["op"] == "machine":
+            from pallas_rungs.ladder.rungs import machine_of
+
+            return {"machine": machine_of(self._problems[request["problem"]]).name}
         if request["op"] == "settings":
             from pallas_rungs.ladder.rungs import simulator_settings
 
-            return {"settings": list(simulator_settings(self._problems[request["problem"]]))}
+            problem = self._problems[request["problem"]]
+            return {"settings": list(simulator_settings(problem, request["chip"]))}
         if request["op"] == "attempt":
             return self._attempt(request)
         raise ValueError(f"unknown request {request['op']!r}")
@@ -133,12 +139,13 @@ class _Session:
 
     def _import_failed(self, path: Path, error: BaseException) -> dict[str, Any]:
         from pallas_rungs.ladder.diagnose import in_full, kernel_error
-        from pallas_rungs.ladder.pretend import why_name_the_chip
+        from pallas_rungs.ladder.pretend import machine_asked_for, why_name_the_chip
 
         message = in_full(kernel_error(error))
         answer = {"error": _says(f"{path.name} could not be imported", error, path)}
         if not self._level and (why := why_name_the_chip(self._level, message)):
             answer["escalate"] = why
+            answer["machine"] = machine_asked_for(message).name
         return answer
 
     def _attempt(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,10 @@ import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pallas_rungs
+from pallas_rungs.compilers.chips import GPU, TPU, Machine
 from pallas_rungs.compilers.process import (
     START_LIMIT,
     Died,
@@ -68,18 +70,28 @@ class Attempted:
 
 
 class NeedsChipError(LoadError):
-    """The file cannot be imported on a machine that shows a CPU."""
+    """The file cannot be imported on a machine that shows a CPU.
+
+    Attributes:
+      machine: the machine that it asks for.
+    """
+
+    def __init__(self, message: str, machine: Machine = TPU) -> None:
+        super().__init__(message)
+        self.machine = machine
 
 
 WARM_COMPILER = "PALLAS_RUNGS_WARM_COMPILER"
-"""Set in a worker that will need the compiler: it starts the compiler's process with its own."""
+"""Names the machine whose compiler a worker will need: it is started with the worker's own."""
 
 
-def worker_environment(*, compiles: bool = False, compilers: str = "") -> dict[str, str | None]:
+def worker_environment(
+    *, compiles: Machine | None = None, compilers: str = ""
+) -> dict[str, str | None]:
     """Environment of a process that runs a reader's file on the CPU, with several devices.
 
     Args:
-      compiles: it will need the compiler, and starts one that is its own with itself.
+      compiles: the machine whose compiler it will need, and starts with itself; None if none.
       compilers: address of a service of compilers to ask instead.
 
     XLA's CPU runtime blocks a thread of its pool for every device that waits for another one, so
@@ -92,7 +104,7 @@ def worker_environment(*, compiles: bool = False, compilers: str = "") -> dict[s
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": flags,
         "NPROC": os.environ.get("NPROC", str(2 * DEVICES)),
-        WARM_COMPILER: "1" if compiles else None,
+        WARM_COMPILER: compiles.name if compiles else None,
         **({ADDRESS_VARIABLE: compilers} if compilers else {}),
     }
 
@@ -110,7 +122,7 @@ class FileWorker:
       pretend_level: how insistently (see `pretend.LEVELS`); 0 names none.
       pretend_why: why it is named, for the verdicts.
       cache: whether compiler outcomes may come from the disk cache.
-      compiles: whether the compile rung will be tried.
+      compiles: the machine whose compiler will be tried; None if none.
       compilers: address of a service of compilers; empty for a compiler of its own.
     """
 
@@ -123,7 +135,7 @@ class FileWorker:
         pretend_level: int = 0,
         pretend_why: str = "",
         cache: bool = True,
-        compiles: bool = False,
+        compiles: Machine | None = None,
         compilers: str = "",
     ) -> None:
         self.request = request
@@ -204,13 +216,26 @@ class FileWorker:
                 + _at(_frame_of(outcome.stack, self._roots()))
             )
         if error_text := outcome.header.get("error"):
-            raise (NeedsChipError if outcome.header.get("escalate") else LoadError)(error_text)
+            if outcome.header.get("escalate"):
+                raise NeedsChipError(error_text, _machine(outcome.header))
+            raise LoadError(error_text)
         self.problems = tuple(outcome.header["problems"])
         self.files = tuple(outcome.header["files"])
         self._loaded = True
         return self.problems
 
-    def settings(self, problem: int) -> tuple[str, ...]:
+    def machine(self, problem: int) -> Machine:
+        """The machine that a problem's kernels are written for; a TPU where that is not known."""
+        try:
+            self.load()
+        except LoadError:
+            return TPU
+        outcome = self._worker.request(
+            {"op": "machine", "problem": problem}, time_limit=self.time_limit
+        )
+        return _machine(outcome.header) if isinstance(outcome, Reply) else TPU
+
+    def settings(self, problem: int, chip: str) -> tuple[str, ...]:
         """The simulator settings to try a problem with; the plain one where it cannot be traced."""
         try:
             self.load()
@@ -218,7 +243,7 @@ class FileWorker:
             return ("default",)
         try:
             outcome = self._worker.request(
-                {"op": "settings", "problem": problem}, time_limit=self.time_limit
+                {"op": "settings", "problem": problem, "chip": chip}, time_limit=self.time_limit
             )
         except WorkerStartError:
             return ("default",)
@@ -328,6 +353,10 @@ def _not_loaded(rung: Rung, target: str, error: Exception) -> Verdict:
         "the file could not be loaded a second time",
         error=KernelError("LoadError", str(error).split("\n", 1)[0], str(error)),
     )
+
+
+def _machine(answer: dict[str, Any]) -> Machine:
+    return GPU if answer.get("machine") == GPU.name else TPU
 
 
 _STACK_LINE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')

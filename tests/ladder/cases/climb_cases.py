@@ -19,8 +19,12 @@ from types import ModuleType
 from typing import Any
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
+GPUS = ("h100", "b200", "a100")
 
-ENDLESS = {"70_triton_grid_yz": ("interpret", "simulate")}
+FOR_GPU = ("64", "65", "67", "69", "70")
+"""Cases that were measured for a GPU; some are legal TPU kernels as well."""
+
+ENDLESS = {"70_triton_grid_yz": ("interpret",)}
 """Rungs left out: that many grid steps take an interpreter minutes."""
 
 
@@ -35,16 +39,18 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-def rungs_and_targets(problem: Any, more_chips: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def rungs_and_targets(
+    problem: Any, lowered_for: str, compiled_for: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
     """Yield what a problem is to be tried on."""
     from pallas_rungs.ladder.rungs import simulator_settings
 
     yield "trace", ""
     yield "interpret", ""
-    for setting in simulator_settings(problem):
+    for setting in simulator_settings(problem, lowered_for):
         yield "simulate", setting
-    yield "lower", "v5e"
-    for chip in (*CHIPS, *more_chips):
+    yield "lower", lowered_for
+    for chip in compiled_for:
         yield "compile", chip
 
 
@@ -57,13 +63,15 @@ def climb_cases(folder: Path, names: list[str]) -> None:
     for name in names or expected:
         module = load(folder / f"{name}.py")
         more_chips = tuple(getattr(module, "MORE_TARGETS", ()))
+        on_gpu = name[:2] in FOR_GPU
+        chip, chips = ("h100", GPUS) if on_gpu else ("v5e", (*CHIPS, *more_chips))
         for variant in expected[name]:
             (problem,) = problem_from_module(module, variant)
-            for rung, target in rungs_and_targets(problem, more_chips):
+            for rung, target in rungs_and_targets(problem, chip, chips):
                 if rung in ENDLESS.get(name, ()):
                     continue
                 told = {"case": name, "variant": variant}
-                told["verdict"] = attempt(problem, rung, target).to_json()
+                told["verdict"] = attempt(problem, rung, target, chip=chip).to_json()
                 print(json.dumps(told), flush=True)
     print(json.dumps({"all": True}), flush=True)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ladder.core import sick_kernels as sick
-from pallas_rungs.compilers.libtpu import CompilerOutcome
+from pallas_rungs.compilers.outcome import CompilerOutcome
 from pallas_rungs.ladder import Status
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import trace

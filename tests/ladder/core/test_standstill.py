@@ -8,7 +8,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from ladder.core import sick_kernels as sick
 from pallas_rungs.ladder import Status, climb
-from pallas_rungs.ladder.rungs.standstill import ended_at_a_standstill
+from pallas_rungs.ladder.rungs.standstill_tpu import ended_at_a_standstill
 
 
 def waits_for(value, given):

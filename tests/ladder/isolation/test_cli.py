@@ -121,7 +121,7 @@ def test_what_no_terminal_can_show_is_written_out(folder: Path) -> None:
         (("climb", "kernels.py:good", "--args", "f32[9999999,9999999]"), "give smaller shapes"),
         (("climb", "kernels.py"), "has no symbol"),
         (("climb", "kernels.py:good", "--args", "f32[8"), "closing ]"),
-        (("climb", "kernels.py:good", "--chip", "h100"), "unknown chip 'h100'"),
+        (("climb", "kernels.py:good", "--chip", "v99"), "unknown chip 'v99'"),
         (("climb", "kernels.py:good", "--rung", "6"), "nothing here runs on a chip"),
         (("climb", "kernels.py:good", "--rung", "up"), "there is no rung 'up'"),
         (("climb", "kernels.py:good", "--time-limit", "-3"), "number of seconds above 0"),
@@ -169,7 +169,8 @@ def test_exit_codes(statuses: tuple[Status, ...], code: int) -> None:
 def test_rungs_and_chips_by_name_number_list_and_repetition() -> None:
     assert cli.rungs_named(None) == EVERY_RUNG_HERE
     assert cli.rungs_named(["5, trace", "trace"]) == (Rung.TRACE, Rung.COMPILE)
-    assert cli.chips_named(None) == ("v5e",)
+    assert cli.chips_named(None) is None
+    assert cli.chips_named(["sm90a, b200"]) == ("h100", "b200")
     assert cli.chips_named(["v6e,v7x", "V6E"]) == ("v6e", "tpu7x")
     assert "v5p" in cli.chips_named(["all"])
 
@@ -226,8 +227,26 @@ def test_doctor_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     names = {item["name"]: item for item in data["items"]}
     assert names["python"]["version"].startswith(f"{sys.version_info.major}.")
     assert names["jax"]["ok"]
-    assert [rung["rung"] for rung in data["rungs"]] == [str(rung) for rung in Rung]
+    compilers = [rung["optional"] for rung in data["rungs"] if rung["rung"] == "compile"]
+    assert compilers == [False, True]
+    assert list(dict.fromkeys(rung["rung"] for rung in data["rungs"])) == list(map(str, Rung))
     assert data["rungs"][0]["available"]
+
+
+def test_doctor_offers_the_cuda_compiler_and_asks_for_it_of_nobody(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pallas_rungs.compilers import cuda
+
+    with_it = cli.main(["doctor"])
+    monkeypatch.setattr(cuda, "plugin_version", lambda: None)
+    monkeypatch.setattr("sys.platform", "linux")
+    capsys.readouterr()
+    assert cli.main(["doctor"]) == with_it
+    said = capsys.readouterr().out
+    assert '-m pip install "jax-cuda13-plugin==' in said
+    assert "nvidia-cuda-nvdisasm" in said
+    assert "optional extra" in said
 
 
 def test_doctor_names_the_line_that_installs_what_is_missing(

@@ -15,6 +15,7 @@ from jax.experimental import pallas as pl
 from jax.sharding import AbstractDevice, AbstractMesh
 
 from pallas_rungs.compilers import libtpu
+from pallas_rungs.compilers.outcome import last_word
 from pallas_rungs.compilers.process import Died
 
 needs_libtpu = pytest.mark.skipif(
@@ -134,6 +135,8 @@ def test_without_libtpu_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_unknown_chip_is_the_callers_error() -> None:
     with pytest.raises(ValueError, match="unknown chip"):
+        libtpu.compile_exported(b"", "v9")
+    with pytest.raises(ValueError, match="libtpu compiles for TPUs, and h100 is a GPU"):
         libtpu.compile_exported(b"", "h100")
 
 
@@ -144,7 +147,7 @@ def test_the_last_word_of_a_dead_compiler() -> None:
         "*** trace ***",
         "  @ 0x1",
     )
-    assert libtpu.last_word(Died(None, "SIGABRT", lines, 1.0)) == (
+    assert last_word(Died(None, "SIGABRT", lines, 1.0)) == (
         "the process was ended by SIGABRT: Check failed: a < b"
     )
-    assert libtpu.last_word(Died(9, "", (), 1.0)) == "the process left with exit code 9"
+    assert last_word(Died(9, "", (), 1.0)) == "the process left with exit code 9"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pallas_rungs.ladder.diagnose import error_from_text
@@ -23,7 +24,7 @@ from pallas_rungs.ladder.verdict import KernelError, Verdict
 from pallas_rungs.ladder.vmem import in_words, memory_overflow
 
 if TYPE_CHECKING:
-    from pallas_rungs.compilers.libtpu import CompilerOutcome
+    from pallas_rungs.compilers.outcome import CompilerOutcome
 
 
 _STATUS_OF = {
@@ -34,6 +35,7 @@ _STATUS_OF = {
     "deadlocked": Status.DEADLOCKED,
     "unavailable": Status.UNAVAILABLE,
 }
+_PTXAS_SAID = re.compile(r"ptxas .*?error\s*: (.+)")
 _OLD_COMPILER = "Invalid TPU external name"
 
 
@@ -53,13 +55,13 @@ def attempt(
     program = traced(problem)
     if not program.used_kernels:
         return no_kernel(Rung.COMPILE, target, program)
-    if verdict := for_another_machine(Rung.COMPILE, target, program):
+    if verdict := for_another_machine(Rung.COMPILE, target, program, target):
         return verdict
     try:
         exported = export_traced(program, pretend)
     except (Exception, SystemExit) as error:
         return refused(Rung.COMPILE, target, error, program, False)
-    from pallas_rungs.compilers.libtpu import compile_exported
+    from pallas_rungs.compilers.by_chip import compile_exported
 
     outcome = compile_exported(exported.serialized, target, time_limit=time_limit, cache=cache)
     return verdict_of(outcome, target, program, {"devices": exported.devices})
@@ -92,7 +94,7 @@ def verdict_of(
     if outcome.analysis:
         told["analysis"] = outcome.analysis
     error: KernelError | None = None
-    summary = f"compiles for {target}"
+    summary = f"compiles for {target}{_needs(outcome.analysis)}"
     if status is not Status.PASSED:
         error = error_from_text(
             outcome.error_type, outcome.message, program.source_meant(outcome.message)
@@ -102,6 +104,8 @@ def verdict_of(
     if overflow := memory_overflow(outcome.message) if status is Status.REFUSED else None:
         told["memory"] = overflow
         summary = in_words(overflow)
+    if refusal := _PTXAS_SAID.search(outcome.message) if status is Status.REFUSED else None:
+        summary = f"ptxas: {refusal[1]}"
     if status is Status.REFUSED and _OLD_COMPILER in outcome.message:
         status = Status.UNAVAILABLE
         summary = f"this libtpu does not know {target}; install the one that this jax names"
@@ -109,3 +113,18 @@ def verdict_of(
         Rung.COMPILE, status, target, summary, error=error, details=told, cached=outcome.cached
     )
     return attribute(naming_the_kernel(verdict, program), program.features)
+
+
+def _needs(analysis: dict[str, Any]) -> str:
+    """Say what the kernels of a GPU program need, as far as their compiler tells."""
+    told = []
+    for kernel in analysis.get("kernels", ()):
+        needs = [f"{kernel['registers']} registers"] if kernel["registers"] else []
+        if kernel["shared_bytes"]:
+            needs.append(f"{kernel['shared_bytes']:,} bytes of shared memory")
+        if spilled := kernel["spill_store_bytes"]:
+            needs.append(f"spills {spilled} bytes a thread")
+        elif kernel["spill_store_bytes"] is None and kernel["stack_bytes"]:
+            needs.append(f"a stack of {kernel['stack_bytes']} bytes a thread")
+        told.append(", ".join(needs))
+    return f": {'; '.join(told)}" if any(told) else ""

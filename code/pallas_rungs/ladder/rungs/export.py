@@ -1,4 +1,4 @@
-"""Carrying a program to a compiler in another process: `jax.export` for platform tpu."""
+"""Carrying a program to a compiler in another process: `jax.export` for the chip's platform."""
 
 from __future__ import annotations
 
@@ -42,10 +42,13 @@ def export_traced(program: Program, pretend: Pretend) -> ExportedProgram:
     """
     from jax import export
 
+    machine = chip_named(pretend.chip).machine
     exported = export.export(
         jax.jit(program.as_function(False)),
-        platforms=["tpu"],
-        disabled_checks=[export.DisabledSafetyCheck.custom_call("tpu_custom_call")],
+        platforms=[machine.platform],
+        disabled_checks=[
+            export.DisabledSafetyCheck.custom_call(call) for call in machine.kernel_calls
+        ],
     )(*program.arrays)
     return ExportedProgram(
         serialized=bytes(exported.serialize()),

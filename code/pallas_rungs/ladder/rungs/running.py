@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from pallas_rungs.compilers.chips import GPU, chip_named
 from pallas_rungs.ladder import eager
 from pallas_rungs.ladder.compare import compare, reference_result
 from pallas_rungs.ladder.diagnose import kernel_error
@@ -12,7 +13,13 @@ from pallas_rungs.ladder.gaps import attribute
 from pallas_rungs.ladder.pretend import Pretend
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
-from pallas_rungs.ladder.rungs.tracing import callable_for, facts, for_another_machine, no_kernel
+from pallas_rungs.ladder.rungs.tracing import (
+    callable_for,
+    facts,
+    for_another_machine,
+    no_kernel,
+    tool_cannot,
+)
 from pallas_rungs.ladder.rungs.tracing import refused as refused_by_rung
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
@@ -59,16 +66,27 @@ def run_and_compare(
         return judge(problem, rung, target, program, result, interpret)
     if not program.kernels:
         return no_kernel(rung, target, program)
-    if rung is Rung.SIMULATE and (verdict := for_another_machine(rung, target, program)):
+    if rung is Rung.SIMULATE and (verdict := _not_simulated(target, program, pretend.chip)):
         return verdict
+    platform = chip_named(pretend.chip).machine.platform
     try:
-        result = program.run(interpret, simplify=simplify, optimise=optimise)
+        result = program.run(interpret, platform=platform, simplify=simplify, optimise=optimise)
     except (Exception, SystemExit) as error:
         return refused_by_rung(rung, target, error, program, interpret)
     verdict = judge(problem, rung, target, program, result, interpret)
     if verdict.status in (Status.PASSED, Status.UNCHECKED) and not program.used_kernels:
         return no_kernel(rung, target, program)
     return verdict
+
+
+def _not_simulated(target: str, program: Program, chip: str) -> Verdict | None:
+    """Return the verdict on a program that the simulator of the chip's machine is not for."""
+    if verdict := for_another_machine(Rung.SIMULATE, target, program, chip):
+        return verdict
+    if chip_named(chip).machine is GPU and not program.features.mosaic_gpu:
+        name = "Triton kernels have no simulator (Pallas has one for Mosaic GPU only)"
+        return tool_cannot(Rung.SIMULATE, target, program, name)
+    return None
 
 
 def program_run(problem: Problem, interpret: Any, pretend: Pretend) -> Program | None:

@@ -1,7 +1,7 @@
 """Seeing that a simulated kernel waits for something that never comes, and ending the wait.
 
-The simulator's semaphores block a thread for each device. When nobody is left to signal, it would
-wait forever, and a notebook with it.
+The simulators' semaphores and barriers block a thread of this process for each thread of the
+kernel. When nobody is left to signal, they would wait forever, and a notebook with them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from unittest import mock
 
 from pallas_rungs.ladder.source_frames import frame_in_text
 from pallas_rungs.ladder.verdict import Frame
@@ -25,18 +25,16 @@ _IDLE = 0.1
 
 @dataclass(frozen=True)
 class Wait:
-    """One device waits for a semaphore.
+    """Somebody waits for something.
 
     Attributes:
-      device: the device's number.
-      value: what the semaphore must reach.
-      count: what it stood at.
+      who: the device or thread that waits.
+      what: what it waits for, and how far that is.
       at: the wait, as `file:line:column (function)`; empty when the simulator does not know.
     """
 
-    device: int
-    value: int
-    count: int
+    who: str
+    what: str
     at: str = ""
 
     @property
@@ -45,7 +43,7 @@ class Wait:
         return frame_in_text(f"at {self.at}") if self.at else None
 
     def __str__(self) -> str:
-        return f"device {self.device} waits for {self.value}, the semaphore is at {self.count}"
+        return f"{self.who} waits for {self.what}"
 
 
 @dataclass
@@ -53,7 +51,7 @@ class Standstill:
     """What was found: empty while the kernel moves.
 
     Attributes:
-      waits: the waits that nothing will satisfy, by device.
+      waits: the waits that nothing will satisfy, in the order of who waits.
     """
 
     waits: tuple[Wait, ...] = ()
@@ -67,71 +65,61 @@ class Standstill:
         return f"{first}, and nobody is left to signal it{others_too}"
 
 
-@dataclass
-class _Blocked:
-    """A thread inside `Semaphore.wait`."""
+class Blocked(ABC):
+    """A thread inside a wait."""
 
-    semaphore: Any
-    value: int
-    core: int
-    source: Any
-
+    @abstractmethod
     def hopeless(self) -> bool:
-        """True when the count is too small and no copy is pending that would raise it."""
-        with self.semaphore.cv:
-            return self._count() < self.value and not self.semaphore.tasks[self.core]
+        """True when what it waits for is not there and nothing is pending that would bring it."""
 
-    def _count(self) -> int:
-        return int(self.semaphore.count_by_core[self.core])
+    @abstractmethod
+    def order(self) -> tuple[int, ...]:
+        """Where it stands among those that wait."""
 
+    @abstractmethod
     def told(self) -> Wait:
-        from jax._src import source_info_util
-
-        at = source_info_util.summarize(self.source) if self.source is not None else ""
-        cores = self.semaphore.shared_memory.num_cores_per_device
-        return Wait(self.core // cores, self.value, self._count(), at)
+        """What is told of it."""
 
 
 @dataclass
-class _Watch:
+class Watch(ABC):
+    """Looks at a simulator while a kernel runs in it."""
+
     found: Standstill = field(default_factory=Standstill)
-    blocked: dict[int, _Blocked] = field(default_factory=dict)
-    copies: int = 0
+    blocked: dict[int, Blocked] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     over: threading.Event = field(default_factory=threading.Event)
 
-    def noting(self, wait: Callable[..., None]) -> Callable[..., None]:
-        """Return the semaphore's `wait`, noting who is in it."""
+    @abstractmethod
+    def memory(self) -> Any:
+        """The simulator's shared memory, None while no kernel runs."""
 
-        def noted(semaphore: Any, value: Any, core: Any, **options: Any) -> None:
-            source = getattr(options.get("logging_info"), "source_info", None)
-            blocked = _Blocked(semaphore, int(value), int(core), source)
+    @abstractmethod
+    def moving(self, memory: Any) -> bool:
+        """True while something is under way that is no wait."""
+
+    @abstractmethod
+    def at_the_end(self, memory: Any) -> int:
+        """How many threads wait only for the others to come to their end."""
+
+    @abstractmethod
+    def threads(self, memory: Any) -> int | None:
+        """How many threads there are; None where that is not known for certain."""
+
+    @abstractmethod
+    def end(self, memory: Any, waiting: list[Blocked]) -> None:
+        """Make every wait raise."""
+
+    @contextlib.contextmanager
+    def noted(self, blocked: Blocked) -> Iterator[None]:
+        """Note that this thread waits, for the duration of the block."""
+        with self.lock:
+            self.blocked[threading.get_ident()] = blocked
+        try:
+            yield
+        finally:
             with self.lock:
-                self.blocked[threading.get_ident()] = blocked
-            try:
-                wait(semaphore, value, core, **options)
-            finally:
-                with self.lock:
-                    self.blocked.pop(threading.get_ident(), None)
-
-        return noted
-
-    def counting(self, enqueue: Callable[..., None]) -> Callable[..., None]:
-        """Return the semaphore's `enqueue_task`, counting the copies that are being made."""
-
-        def counted(semaphore: Any, task: Callable[[], None], core: Any) -> None:
-            def run() -> None:
-                with self.lock:
-                    self.copies += 1
-                try:
-                    task()
-                finally:
-                    with self.lock:
-                        self.copies -= 1
-
-            enqueue(semaphore, run, core)
-
-        return counted
+                self.blocked.pop(threading.get_ident(), None)
 
     def look(self) -> None:
         """Look again and again until the run is over; end it when it stands still."""
@@ -140,52 +128,36 @@ class _Watch:
         while not self.over.wait(_LOOK_EVERY):
             with self.lock:
                 waiting = list(self.blocked.values())
-                copying = self.copies
-            memory = _shared_memory()
-            moving = memory is None or memory._failure is not None or not waiting or copying
-            if moving or not all(w.hopeless() for w in waiting):
+            memory = self.memory()
+            if memory is None or memory._failure is not None or not waiting or self.moving(memory):
                 seen = ()
                 continue
-            at_barriers = memory.barrier.n_waiting + memory.clean_up_barrier.n_waiting
-            now = (*map(id, waiting), at_barriers)
+            if not all(w.hopeless() for w in waiting):
+                seen = ()
+                continue
+            at_the_end = self.at_the_end(memory)
+            now = (*map(id, waiting), at_the_end)
             if now != seen:
                 seen, began, spent = now, time.monotonic(), time.process_time()
                 continue
             stood = time.monotonic() - began
-            everyone = len(waiting) + at_barriers >= memory.num_devices
-            certain = everyone and memory.num_cores_per_device == 1 and stood >= _CERTAIN_AFTER
+            threads = self.threads(memory)
+            everyone = threads is not None and len(waiting) + at_the_end >= threads
+            certain = everyone and stood >= _CERTAIN_AFTER
             idle = time.process_time() - spent < _IDLE * stood
             if certain or (idle and stood >= _LIKELY_AFTER):
-                waits = sorted((w.told() for w in waiting), key=lambda w: w.device)
-                self.found.waits = tuple(waits)
-                memory.set_failed(RuntimeError(str(self.found)), top_level=False)
+                in_order = sorted(waiting, key=lambda w: w.order())
+                self.found.waits = tuple(w.told() for w in in_order)
+                self.end(memory, waiting)
                 return
 
-
-def _shared_memory() -> Any:
-    from jax._src.pallas.mosaic.interpret import interpret_pallas_call
-
-    return interpret_pallas_call._shared_memory
-
-
-@contextlib.contextmanager
-def ended_at_a_standstill() -> Iterator[Standstill]:
-    """End a simulated kernel that waits for what never comes, by an error in all its devices.
-
-    Certain where every device waits and no copy is pending that would signal. Where cores share a
-    device, or a device never got a thread to start in: after five seconds without work.
-    """
-    from jax._src.pallas.mosaic.interpret.shared_memory import Semaphore
-
-    watch = _Watch()
-    looking = threading.Thread(target=watch.look, name="standstill", daemon=True)
-    with (
-        mock.patch.object(Semaphore, "wait", watch.noting(Semaphore.wait)),
-        mock.patch.object(Semaphore, "enqueue_task", watch.counting(Semaphore.enqueue_task)),
-    ):
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[Standstill]:
+        """Look for the duration of the block."""
+        looking = threading.Thread(target=self.look, name="standstill", daemon=True)
         looking.start()
         try:
-            yield watch.found
+            yield self.found
         finally:
-            watch.over.set()
+            self.over.set()
             looking.join()

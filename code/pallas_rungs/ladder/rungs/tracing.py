@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from pallas_rungs.compilers.chips import GPU, TPU, Machine, chip_named
 from pallas_rungs.ladder import eager
-from pallas_rungs.ladder.diagnose import kernel_error
+from pallas_rungs.ladder.diagnose import in_full, kernel_error
+from pallas_rungs.ladder.features import Features
 from pallas_rungs.ladder.gaps import attribute
 from pallas_rungs.ladder.kernel_lines import line_asking_for
+from pallas_rungs.ladder.pretend import Pretend, machine_asked_for
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
 from pallas_rungs.ladder.source_frames import message_of
@@ -49,6 +53,38 @@ def _launched(function: Callable[..., Any], args: tuple[Any, ...]) -> Program:
             raise
         return program
     return launches.as_program()
+
+
+def features_of(problem: Problem) -> Features | None:
+    """Return what the problem's kernels use; None where it cannot be traced."""
+    found = _looked_at(problem)
+    return found if isinstance(found, Features) else None
+
+
+def machine_of(problem: Problem) -> Machine:
+    """Return the machine that the problem's kernels are plainly written for; a TPU if for none.
+
+    A program that cannot be traced is for the machine that its error asks for.
+    """
+    found = _looked_at(problem)
+    if isinstance(found, str):
+        return machine_asked_for(found)
+    return GPU if found.machines == (GPU,) else TPU
+
+
+_LOOKED_AT: WeakKeyDictionary[Problem, Features | str] = WeakKeyDictionary()
+"""What `_looked_at` saw, so that a problem is traced for it once."""
+
+
+def _looked_at(problem: Problem) -> Features | str:
+    """Trace the problem and return its features; else the error in full."""
+    if problem not in _LOOKED_AT:
+        try:
+            with Pretend(level=1).applied():
+                _LOOKED_AT[problem] = traced(problem).features
+        except (Exception, SystemExit) as error:
+            _LOOKED_AT[problem] = in_full(kernel_error(error))
+    return _LOOKED_AT[problem]
 
 
 def facts(program: Program, interpret: Any) -> dict[str, Any]:
@@ -113,11 +149,28 @@ def in_kernel(verdict: Verdict, name: str) -> Verdict:
     )
 
 
-def for_another_machine(rung: Rung, target: str, program: Program) -> Verdict | None:
-    """Return the verdict on a GPU kernel on a rung for TPU; None for others."""
-    if not program.features.gpu:
+def for_another_machine(rung: Rung, target: str, program: Program, chip: str) -> Verdict | None:
+    """Return the verdict on a kernel that is written for another machine than the chip's, or None.
+
+    Args:
+      rung: the rung that it is tried on.
+      target: the verdict's target.
+      program: the traced program.
+      chip: the chip's name.
+    """
+    machine, written_for = chip_named(chip).machine, program.features.machines
+    if not written_for or machine in written_for:
         return None
-    name = "this rung is for TPU kernels, and this one is written for a GPU"
+    (other,) = written_for
+    name = (
+        f"{chip} is a {machine.name}, and this kernel is written for a {other.name}: "
+        f"try it for {other.default_chip}"
+    )
+    return tool_cannot(rung, target, program, name)
+
+
+def tool_cannot(rung: Rung, target: str, program: Program, name: str) -> Verdict:
+    """Return the verdict on a program that this rung has no tool for."""
     return Verdict(
         rung,
         Status.TOOL_CANNOT,
