@@ -181,6 +181,15 @@ GAPS: tuple[Gap, ...] = (
         r"ValueError: safe_zip\(\) argument 1 has length",
         lambda f, _: f.batched_semantics,
     ),
+    *(
+        _refusal(
+            "this machine has too little memory to run that here: try smaller shapes",
+            rung,
+            _NO_MEMORY,
+            lambda _, __: True,
+        )
+        for rung in (Rung.INTERPRET, Rung.SIMULATE)
+    ),
     _gpu_simulator(
         "stores no predicated copies, as plgpu.emit_pipeline makes them for its outputs",
         r"NotImplementedError: predicate not supported",
@@ -207,15 +216,6 @@ GAPS: tuple[Gap, ...] = (
     _gpu_simulator("allocates no semaphores", r"(?i)Error: .*semaphore"),
     _gpu_simulator("has no block specs in pl.pallas_call", r"AssertionError: *\Z"),
     _gpu_simulator("has no rule for an operation of this kernel", r"\ANotImplementedError\b"),
-    *(
-        _refusal(
-            "this machine has too little memory to run that here: try smaller shapes",
-            rung,
-            _NO_MEMORY,
-            lambda _, __: True,
-        )
-        for rung in (Rung.INTERPRET, Rung.SIMULATE)
-    ),
     Gap(
         "the simulator's random bits are a stub that returns zeros",
         Rung.SIMULATE,

@@ -51,7 +51,7 @@ def kernel_meant(message: str, frame: Frame | None, kernels: Sequence[Any]) -> i
 
 
 def kernel_source(kernel: Any) -> Frame | None:
-    """Return where a kernel's body is defined, if jax noted it."""
+    """Return where a kernel's body is defined, jax's own functions around it left out."""
     return next(_bodies_of_the_users(kernel), None)
 
 

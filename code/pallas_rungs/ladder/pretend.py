@@ -140,15 +140,12 @@ class PretendDevice:
         return PretendClient((self,), self.platform)
 
     def memory_stats(self) -> dict[str, int] | None:
-        """Bytes of a TPU's HBM, all of them free; a GPU's are not known here."""
-        if self.platform != "tpu":
-            return None
+        """Bytes of a TPU's HBM, all of them free; nothing is known here of a GPU's."""
         from jax.experimental.pallas import tpu as pltpu
 
-        kind = AbstractDevice(
-            device_kind=self.device_kind, num_cores=self.num_cores, platform=self.platform
-        )
-        with jax.sharding.use_abstract_mesh(AbstractMesh((), (), abstract_device=kind)):
+        if self.platform != "tpu":
+            return None
+        with jax.sharding.use_abstract_mesh(abstract_mesh(self.device_kind)):
             size = int(pltpu.get_tpu_info().hbm_capacity_bytes)
         return {"bytes_limit": size, "bytes_in_use": 0, "peak_bytes_in_use": 0}
 

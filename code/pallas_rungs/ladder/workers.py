@@ -91,7 +91,7 @@ def worker_environment(
     """Environment of a process that runs a reader's file on the CPU, with several devices.
 
     Args:
-      compiles: it will need the compiler, and starts one that is its own with itself.
+      compiles: the machine whose compiler it will need, and starts with itself; None if none.
       compilers: address of a service of compilers to ask instead.
 
     XLA's CPU runtime blocks a thread of its pool for every device that waits for another one, so
@@ -344,10 +344,6 @@ class FileWorker:
         return tuple(folders)
 
 
-def _machine(answer: dict[str, Any]) -> Machine:
-    return GPU if answer.get("machine") == GPU.name else TPU
-
-
 def _not_loaded(rung: Rung, target: str, error: Exception) -> Verdict:
     """The verdict where the file was loaded once and cannot be again."""
     return Verdict.of(
@@ -357,6 +353,10 @@ def _not_loaded(rung: Rung, target: str, error: Exception) -> Verdict:
         "the file could not be loaded a second time",
         error=KernelError("LoadError", str(error).split("\n", 1)[0], str(error)),
     )
+
+
+def _machine(answer: dict[str, Any]) -> Machine:
+    return GPU if answer.get("machine") == GPU.name else TPU
 
 
 _STACK_LINE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')

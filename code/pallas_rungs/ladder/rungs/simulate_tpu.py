@@ -129,17 +129,6 @@ def _in_force(settings: Any) -> Iterator[list[int]]:
             _in_force_now.pop()
 
 
-def _running_when_it_failed(verdict: Verdict, launched: list[int]) -> str:
-    """Return the name of the kernel, of several, that was started last; empty if unknown.
-
-    Kernels start in the order in which they stand in the program, unless it loops over one.
-    """
-    names = verdict.details.get("kernel names", [])
-    started = launched.count(0)
-    alone = len(set(launched)) == 1
-    return names[started - 1] if len(names) > 1 and alone and started <= len(names) else ""
-
-
 @contextlib.contextmanager
 def _semaphores_left_over() -> Iterator[list[str]]:
     """Collect what the simulator prints about semaphores that are not zero at a kernel's end.
@@ -159,6 +148,17 @@ def _semaphores_left_over() -> Iterator[list[str]]:
 
     with mock.patch.object(interpret_pallas_call, "print", note, create=True):
         yield found
+
+
+def _running_when_it_failed(verdict: Verdict, launched: list[int]) -> str:
+    """Return the name of the kernel, of several, that was started last; empty if unknown.
+
+    Kernels start in the order in which they stand in the program, unless it loops over one.
+    """
+    names = verdict.details.get("kernel names", [])
+    started = launched.count(0)
+    alone = len(set(launched)) == 1
+    return names[started - 1] if len(names) > 1 and alone and started <= len(names) else ""
 
 
 def races_found() -> bool:
