@@ -8,11 +8,13 @@ cause gives a *likely* rule; a message or a pattern of wrong numbers that severa
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pallas_rungs
 from pallas_rungs.ladder.status import Rung, Status
@@ -21,7 +23,7 @@ from pallas_rungs.ladder.verdict import Verdict
 SITE = "https://pallas-rungs.github.io/pallas-rungs/"
 """Where the book is published; every link to it starts with this."""
 
-MUSEUM_PAGE = "evidence/the-bug-museum.html"
+_BUGS = Path(pallas_rungs.__file__).parent / "bugs"
 
 
 @dataclass(frozen=True)
@@ -31,15 +33,17 @@ class Rule:
     Attributes:
       name: the museum's module that breaks the rule, e.g. `"captured_array"`.
       text: the rule, one sentence.
+      page: the book's page that shows the bug, e.g. `"museum-refused"`.
     """
 
     name: str
     text: str
+    page: str
 
     @property
     def link(self) -> str:
         """Address of the bug's section in the book."""
-        return f"{SITE}{MUSEUM_PAGE}#bug-{self.name.replace('_', '-')}"
+        return f"{SITE}book/evidence/{self.page}.html#bug-{self.name.replace('_', '-')}"
 
 
 @dataclass(frozen=True)
@@ -222,12 +226,23 @@ def rule_named(name: str) -> Rule:
     Raises:
       KeyError: the museum has no such bug, or it states no RULE.
     """
-    path = Path(pallas_rungs.__file__).parent / "bugs" / f"{name}.py"
-    if path.is_file():
-        for node in ast.parse(path.read_bytes()).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "RULE":
-                return Rule(name, str(ast.literal_eval(node.value)))
-    raise KeyError(f"the museum has no bug {name!r} that states a RULE")
+    stated = _constants(_BUGS / f"{name}.py")
+    if "RULE" not in stated:
+        raise KeyError(f"the museum has no bug {name!r} that states a RULE")
+    page = _constants(_BUGS / "__init__.py")["GROUPS"][stated["GROUP"]]
+    return Rule(name, stated["RULE"], page)
+
+
+def _constants(module: Path) -> dict[str, Any]:
+    """Return what a module assigns to names in capitals as plain literals; {} if there is none."""
+    found = {}
+    for node in ast.parse(module.read_bytes()).body if module.is_file() else ():
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and target.id.isupper():
+                with contextlib.suppress(ValueError):
+                    found[target.id] = ast.literal_eval(node.value)
+    return found
 
 
 def suggestions(verdict: Verdict) -> tuple[Suggestion, ...]:

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from pallas_rungs import bugs
 from pallas_rungs.bugs import MUSEUM
 from pallas_rungs.ladder import Difference, KernelError, Report, Rung, Status, Verdict
 from pallas_rungs.ladder.compare import compare
@@ -46,10 +47,9 @@ def test_every_rule_is_the_museums_in_its_words():
         rule_named("moths")
 
 
-def test_the_link_leads_to_the_bugs_section():
-    assert rule_named("captured_array").link == (
-        f"{SITE}evidence/the-bug-museum.html#bug-captured-array"
-    )
+@pytest.mark.parametrize("bug", MUSEUM, ids=bugs.name)
+def test_a_link_leads_to_the_bugs_section_on_the_site(bug):
+    assert rule_named(bugs.name(bug)).link == f"{SITE}book/evidence/{bugs.link(bug)}"
 
 
 def test_a_message_of_one_fault_gives_its_rule_alone():
