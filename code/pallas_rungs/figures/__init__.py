@@ -4,10 +4,12 @@ from pallas_rungs.figures.bars import bars
 from pallas_rungs.figures.block_schedule import block_schedule
 from pallas_rungs.figures.blocks import block_ownership
 from pallas_rungs.figures.clamped import clamped_blocks
+from pallas_rungs.figures.clock_record import record_clocks
 from pallas_rungs.figures.copy_record import record_of
 from pallas_rungs.figures.copy_schedule import copy_schedule
 from pallas_rungs.figures.curves import Curve, curves
 from pallas_rungs.figures.grid_schedule import grid_schedule
+from pallas_rungs.figures.happens_before import happens_before
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.ring import ring_steps
@@ -33,8 +35,10 @@ __all__ = [
     "curves",
     "grid_schedule",
     "grid_walk",
+    "happens_before",
     "ladder_matrix",
     "ladder_picture",
+    "record_clocks",
     "record_of",
     "ring_steps",
     "table",

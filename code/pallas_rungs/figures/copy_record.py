@@ -137,24 +137,39 @@ def record_of(function: Callable[..., Any], *args: Any, **settings: Any) -> Reco
         Exception: what the simulator raises.
     """
     params = pltpu.InterpretParams(**{"dma_execution_mode": "eager", **settings})
-    pltpu.reset_tpu_interpret_mode_state()
     endless: list[str] = []
+    with simulated(params):
+        try:
+            with _notes(endless) as notes:
+                jax.block_until_ready(jax.jit(lambda *a: function(*a))(*args))
+        except Exception as error:
+            if endless:
+                raise EndlessWaitError(endless[0]) from error
+            raise
+    return _put_together(notes)
+
+
+@contextlib.contextmanager
+def simulated(params: pltpu.InterpretParams) -> Iterator[None]:
+    """Run what is traced inside in the simulator, with fresh state before it and after it.
+
+    What JAX logs when a callback raises is left out: the exception says it too.
+
+    Args:
+        params: the simulator's settings.
+    """
+    pltpu.reset_tpu_interpret_mode_state()
     logger = logging.getLogger("jax._src.callback")
     before, logger.disabled = logger.disabled, True
     try:
-        with _notes(endless) as notes, pltpu.force_tpu_interpret_mode(params):
-            jax.block_until_ready(jax.jit(lambda *a: function(*a))(*args))
-    except Exception as error:
-        if endless:
-            raise EndlessWaitError(endless[0]) from error
-        raise
+        with pltpu.force_tpu_interpret_mode(params):
+            yield
     finally:
         with contextlib.suppress(Exception):
             dispatch.runtime_tokens.block_until_ready()
         dispatch.runtime_tokens.clear()
         logger.disabled = before
         pltpu.reset_tpu_interpret_mode_state()
-    return _put_together(notes)
 
 
 def _put_together(notes: list[Note]) -> Record:
