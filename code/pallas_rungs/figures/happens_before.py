@@ -34,7 +34,7 @@ def happens_before(record: ClockRecord, *, names: Mapping[int, str], alt: str) -
         raise ValueError(
             "the record has no events: the kernel's body starts, reads, writes nothing"
         )
-    threads = tuple(dict.fromkeys(e.thread for e in record.events))
+    threads = tuple(sorted({e.thread for e in record.events}))  # cores first, then copies
     if len(threads) > HIGHLIGHTS:
         raise ValueError(f"the record has {len(threads)} threads; the figure shows {HIGHLIGHTS}")
     unnamed = {e.buffer for e in record.events} - set(names) - {None}

@@ -115,6 +115,14 @@ def test_arrows_lead_from_the_start_and_to_the_wait(fixed):
     assert len(arrows) == 2
 
 
+def test_copies_are_numbered_as_they_were_started():
+    copies = record_clocks(two_copies_at_once, np.zeros((2, 8, 128), np.float32))
+    names = {100: "x_ref", 102: "o_ref", 103: "buffer"}
+    told = words(happens_before(copies, names=names, alt="a").panels[0])
+    starts = [word for word in told if "starts" in word]
+    assert starts == ["core 0 starts copy 1", "core 0 starts copy 2"]
+
+
 def test_text_is_large_enough_on_a_phone(broken):
     for svg in happens_before(broken, names=NAMES, alt="a").panels:
         assert min(float(e.get("font-size")) for e in parsed(svg).iter("text")) >= 11
