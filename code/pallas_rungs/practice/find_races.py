@@ -95,7 +95,7 @@ _CASES: tuple[tuple[str, tuple[Access, ...], list[tuple[int, int]]], ...] = (
         [],
     ),
     (
-        "Compare every place of the one clock with the same place of the other: two clocks of which "
+        "Compare every place of the one clock with the same of the other: two clocks of which "
         "each is ahead somewhere are not ordered.",
         (Access((2, 0), (0, 8), False), Access((1, 3), (0, 8), True)),
         [(0, 1)],
