@@ -110,6 +110,28 @@ def unwaited_copy(x):
     )(x)
 
 
+def refilled_too_early(x):
+    """Two copies on their way at once: the second fills the buffer that the first reads."""
+
+    def kernel(x_ref, o_ref, buffer, done):
+        pltpu.sync_copy(x_ref.at[pl.ds(0, 8)], buffer)
+        send = pltpu.make_async_copy(buffer, o_ref.at[pl.ds(0, 8)], done.at[0])
+        fetch = pltpu.make_async_copy(x_ref.at[pl.ds(8, 8)], buffer, done.at[1])
+        send.start()
+        fetch.start()
+        send.wait()
+        fetch.wait()
+        pltpu.sync_copy(buffer, o_ref.at[pl.ds(8, 8)])
+
+    return pl.pallas_call(
+        kernel,
+        in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
+        out_specs=pl.BlockSpec(memory_space=pl.ANY),
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        scratch_shapes=[pltpu.VMEM((8, 128), x.dtype), pltpu.SemaphoreType.DMA((2,))],
+    )(x)
+
+
 def single_rows(x):
     """Blocks of one row, which no TPU register holds."""
     spec = pl.BlockSpec((1, 128), lambda i: (i, 0))

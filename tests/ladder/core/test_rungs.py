@@ -83,6 +83,18 @@ def test_an_unwaited_copy_is_wrong_and_a_race():
     assert verdict.error.frame.file == sick.__file__
 
 
+def test_two_copies_of_one_core_race_and_nobody_else_sees_it():
+    x = sick.X[:16]
+    posed = problem(sick.refilled_too_early, lambda x: x, (x,))
+    assert status(posed, "simulate", "default") is Status.PASSED
+    before = np.random.get_state()
+    verdict = attempt(posed, "simulate", "races")
+    assert verdict.status is Status.REFUSED
+    assert "RACE DETECTED" in verdict.error.message
+    assert status(posed, "simulate", "eager") is Status.PASSED
+    assert np.array_equal(np.random.get_state()[1], before[1])
+
+
 def test_numbers_are_computed_again_where_a_mask_may_be_multiplied(monkeypatch):
     literally = []
     run = Program.run

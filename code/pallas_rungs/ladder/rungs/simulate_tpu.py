@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
 from pallas_rungs.ladder.pretend import Pretend
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.rungs.running import run_and_compare
@@ -22,17 +24,24 @@ from pallas_rungs.ladder.rungs.tracing import features_of, in_kernel
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
+_RACES: dict[str, Any] = {"detect_races": True, "vector_clock_size": 256}
+"""By default all copies share one counter of the clocks, and races between copies go unseen."""
+
 ALWAYS: dict[str, dict[str, Any]] = {
     "default": {},
-    "races": {"detect_races": True},
+    "races": _RACES,
 }
 """The settings that every kernel is tried with. Fresh memory holds NaN in all of them."""
 
-TWO_CORES: dict[str, Any] = {"num_cores_or_threads": 2, "detect_races": True}
+TWO_CORES: dict[str, Any] = {"num_cores_or_threads": 2, **_RACES}
 EAGER_COPIES: dict[str, Any] = {"dma_execution_mode": "eager"}
 
 
-_READ_WHILE_RUNNING: dict[str, Any] = {"detect_races": False, "dma_execution_mode": "on_wait"}
+_READ_WHILE_RUNNING: dict[str, Any] = {
+    "detect_races": False,
+    "dma_execution_mode": "on_wait",
+    "vector_clock_size": None,
+}
 """Settings that the simulator reads only when a kernel starts, with their defaults.
 
 Runs that differ in these alone share one compiled program, see `_in_force`.
@@ -75,6 +84,7 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     try:
         with (
             unlogged_callbacks(),
+            _same_draws(),
             _in_force(wanted) as launched,
             _semaphores_left_over() as left_over,
             ended_at_a_standstill() as standstill,
@@ -127,6 +137,17 @@ def _in_force(settings: Any) -> Iterator[list[int]]:
             yield launched
         finally:
             _in_force_now.pop()
+
+
+@contextlib.contextmanager
+def _same_draws() -> Iterator[None]:
+    """Have each run draw the same counters for its copies, from NumPy's own generator."""
+    before = np.random.get_state()
+    np.random.seed(0)
+    try:
+        yield
+    finally:
+        np.random.set_state(before)
 
 
 @contextlib.contextmanager
