@@ -14,7 +14,8 @@ from pallas_rungs.ladder import Report, climb
 
 Kernel = Callable[[Any, Any, Any, Any, Any], None]
 
-LONG_CLOCKS = {"detect_races": True, "vector_clock_size": 4096}
+SHORT_CLOCK = {"detect_races": True}
+"""The race detector as it is by default; that of the ladder has more counters."""
 
 
 def streamed(kernel: Kernel, x: jax.Array) -> jax.Array:
@@ -145,7 +146,7 @@ def check(kernel: Kernel) -> Report:
         x,
         reference=lambda x: x,
         rungs=("interpret", "simulate"),
-        simulations={"long clocks": LONG_CLOCKS},
+        simulations={"short clock": SHORT_CLOCK},
         name=getattr(kernel, "__name__", "kernel"),
     )
     if not report.passed:
@@ -162,16 +163,16 @@ def _hint(report: Report) -> str:
     """Tell the mistake by the first setting that noticed it."""
     noticed = {
         setting: report.of("simulate", setting).status not in ("passed", "unchecked")
-        for setting in ("default", "races", "long clocks")
+        for setting in ("default", "short clock", "races")
     }
     if noticed["default"]:
         return (
             "\nHint: where copies happen as late as they may, a block of the result holds the "
             "block that was fetched into the same buffer after it"
         )
-    if noticed["races"]:
+    if noticed["short clock"]:
         return "\nHint: a buffer is sent before the copy into it was waited for"
-    if noticed["long clocks"]:
+    if noticed["races"]:
         return (
             "\nHint: A clock with room for each copy sees what the default cannot: a buffer is "
             "refilled while a copy out of it is under way"
