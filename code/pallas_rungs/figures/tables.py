@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,12 +15,16 @@ from pallas_rungs.figures.svg import el
 from pallas_rungs.figures.theme import stylesheet
 
 _INLINE = MarkdownIt("commonmark", {"html": False})
+_CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
+_END_OF_WORD = re.compile(r"(?<=\w)(?:[._|]|, ?)(?=\w)")
+"""Where a name may be broken into two lines."""
 
 _CSS = (
     ".pr-figure .pr-scroll{overflow-x:auto}"
     ".pr-figure table{border-collapse:collapse;font:400 .95rem/1.4 var(--f-sans);margin:0}"
     ".pr-figure :is(th,td){padding:.4rem .8rem;text-align:left;vertical-align:top;border:0;"
     "border-bottom:1px solid var(--f-line)}"
+    ".pr-figure :is(th,td) code{overflow-wrap:normal;word-break:normal}"
     ".pr-figure thead th{border-bottom:2px solid var(--f-strong);vertical-align:bottom}"
     ".pr-figure .pr-status{display:inline-flex;align-items:center;gap:.35rem;white-space:nowrap}"
     ".pr-figure .pr-status svg{flex:none}"
@@ -95,7 +100,7 @@ def cell_html(value: object) -> str:
     if isinstance(value, Enum) and value.value in STATUSES:
         return status_html(str(value.value))
     rendered: str = _INLINE.renderInline(str(value))
-    return rendered
+    return _CODE.sub(lambda code: _END_OF_WORD.sub(r"\g<0><wbr>", code[0]), rendered)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:

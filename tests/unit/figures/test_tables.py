@@ -28,3 +28,9 @@ def test_a_corner_without_words_is_no_heading():
     drawn = table(["", "passed"], [["trace", "yes"]])
     assert drawn.markup.startswith("<table><thead><tr><td></td><th")
     assert drawn.markup.count("<th ") == 1
+
+
+def test_a_long_name_is_broken_between_its_words_only():
+    drawn = table(["`a_b`"], [["`Mode.ONE|TWO_x` and snake_case"]])
+    assert "<code>a_<wbr>b</code>" in drawn.markup
+    assert "<code>Mode.<wbr>ONE|<wbr>TWO_<wbr>x</code> and snake_case" in drawn.markup
