@@ -131,7 +131,7 @@ def test_the_notebook_of_every_chapter_downloads(desk, base, chapters, tmp_path)
     for name in chapters:
         page, _ = checks.open_page(desk, f"{base}/{name}")
         with page.expect_download() as download:
-            page.get_by_role("link", name="Notebook").click()
+            page.get_by_role("link", name="Notebook", exact=True).click()
         path = tmp_path / download.value.suggested_filename
         download.value.save_as(path)
         made = nbformat.read(path, as_version=4)
