@@ -6,7 +6,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup book test bench serve clean pins
+.PHONY: help setup book test cuda bench serve clean pins
 
 PORT ?= 8000
 # Cheap tests first: what fails, fails early.
@@ -20,9 +20,10 @@ unexport PYTHONPATH PYTHONHOME
 help:
 	@echo "make book    build the site into _build/html"
 	@echo "make test    run every test, the book build among them"
+	@echo "make cuda    install the CUDA compiler for the tests that need it (150 MB)"
 	@echo "make serve   build the site and show it at http://127.0.0.1:$(PORT)/"
 	@echo "make bench   measure the build, the compiler worker and the pages (records/bench.json)"
-	@echo "make pins    recompile requirements.txt from requirements.in"
+	@echo "make pins    recompile requirements*.txt from requirements*.in"
 	@echo "make clean   remove what was built; .venv stays"
 
 setup:
@@ -34,6 +35,9 @@ book: setup
 
 test: setup
 	@.venv/bin/python tools/run_tests.py $(ONLY)
+
+cuda: setup
+	@.venv/bin/python tools/cuda_extra.py
 
 bench: setup
 	@.venv/bin/python -m bench

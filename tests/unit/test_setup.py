@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import compile_pins
+import cuda_extra
 import programs
 import pytest
 import run_tests
@@ -254,21 +255,32 @@ def pins(text: str) -> dict[str, str]:
     }
 
 
-def test_every_pin_has_a_hash_and_no_index_is_named(root: Path) -> None:
-    text = (root / "requirements.txt").read_text()
-    assert text.startswith(compile_pins.HEADER)
+@pytest.mark.parametrize(("source", "at_least"), zip(compile_pins.FILES, (80, 3), strict=True))
+def test_every_pin_has_a_hash_and_no_index_is_named(root: Path, source: str, at_least: int) -> None:
+    text = (root / source).with_suffix(".txt").read_text()
+    assert text.startswith(compile_pins.HEADER.format(source=source))
     blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.M)[1:]
-    assert len(blocks) > 80
+    assert len(blocks) >= at_least
     assert [b.splitlines()[0] for b in blocks if "--hash=sha256:" not in b] == []
     assert "://" not in text
     assert not re.search(r"^\s*--(index|extra-index|find-links|trusted)", text, re.M)
 
 
-def test_chosen_names_are_what_was_compiled(root: Path) -> None:
-    chosen = pins((root / "requirements.in").read_text())
-    compiled = pins((root / "requirements.txt").read_text())
-    assert len(chosen) > 20
+@pytest.mark.parametrize("source", compile_pins.FILES)
+def test_chosen_names_are_what_was_compiled(root: Path, source: str) -> None:
+    chosen = pins((root / source).read_text())
+    compiled = pins((root / source).with_suffix(".txt").read_text())
+    assert chosen
     assert {name: compiled.get(name) for name in chosen} == chosen
+
+
+def test_the_cuda_extra_is_the_same_in_pins_and_metadata(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    chosen = pins((root / "requirements-cuda.in").read_text())
+    for wanted in project["optional-dependencies"]["cuda"]:
+        name, _, version = wanted.partition(";")[0].strip().partition("==")
+        assert chosen[name] == (version or chosen[name])
+    assert chosen["jax-cuda13-plugin"] == pins((root / "requirements.in").read_text())["jax"]
 
 
 def test_package_metadata_agrees_with_the_pins(root: Path) -> None:
@@ -359,20 +371,29 @@ def test_skipped_test_fails_a_ci_run(root: Path, tmp_path: Path) -> None:
         (["tests"], [["tests"]], [0], 0),
     ],
 )
-def test_what_is_asked_goes_to_pytest_in_two_parts(
+@pytest.mark.parametrize("with_cuda", [False, True])
+def test_what_is_asked_goes_to_pytest_in_parts(
     asked: list[str],
     parts: list[list[str]],
     statuses: list[int],
     status: int,
+    with_cuda: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ran: list[list[str]] = []
 
     def noted(*arguments: str) -> int:
         ran.append([argument for argument in arguments if argument not in run_tests.SIDE_BY_SIDE])
-        return statuses[len(ran) - 1]
+        return [*statuses, run_tests.NOTHING_COLLECTED][len(ran) - 1]
 
+    parts = [[*run_tests.NO_CUDA, *part] for part in parts]
+    if with_cuda:
+        options = [argument for argument in parts[0][2:] if not argument.startswith("tests")]
+        paths = [argument for argument in asked if argument.startswith("tests")]
+        parts.append([*run_tests.CUDA, *options, *paths])
     monkeypatch.setattr(run_tests, "missing", dict)
+    monkeypatch.setattr(cuda_extra, "here", lambda: with_cuda)
+    monkeypatch.delenv("CI", raising=False)
     monkeypatch.setattr(run_tests, "_pytest", noted)
     monkeypatch.setattr(sys, "argv", ["run_tests.py", *asked])
     assert run_tests.main() == status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sysconfig
+import sys
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -62,10 +62,8 @@ class KernelReport:
 
 def nvdisasm() -> Path | None:
     """Return NVIDIA's disassembler: that of the package nvidia-cuda-nvdisasm, or on the PATH."""
-    packages = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
-    beside = (p.parent / "nvidia" for p in Path(__file__).resolve().parents if p.name == "jax")
-    for folder in (packages, *beside):
-        for found in sorted(folder.glob("*/bin/nvdisasm"), reverse=True):
+    for folder in map(Path, sys.path):
+        for found in sorted(folder.glob("nvidia/*/bin/nvdisasm"), reverse=True):
             return found
     on_path = shutil.which("nvdisasm")
     return Path(on_path).resolve() if on_path else None

@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 
 from ladder.gpu import sick_gpu_kernels as sick
-from pallas_rungs.compilers import cuda
 from pallas_rungs.ladder import Status, climb
 
-needs_cuda = pytest.mark.skipif(
-    bool(cuda.why_unavailable()), reason=cuda.why_unavailable() or "the CUDA compiler is here"
-)
 WORDS = {
     "ok": "passed",
     "WRONG": "wrong",
@@ -161,7 +157,7 @@ def test_each_fault_is_caught_where_it_can_be_seen(trouble):
     assert trouble.advice in first.error.advice
 
 
-@needs_cuda
+@pytest.mark.cuda
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda t: t.function)
 def test_the_cuda_compiler_refuses_only_what_does_not_fit(trouble):
     verdict = climbed(trouble, ["compile"]).of("compile", "h100")
@@ -175,7 +171,7 @@ def test_the_cuda_compiler_refuses_only_what_does_not_fit(trouble):
     assert "ptx" not in kernel
 
 
-@needs_cuda
+@pytest.mark.cuda
 def test_a_chip_that_lacks_an_instruction_is_told_by_the_compiler_alone():
     # wgmma is Hopper's: it lowers for Blackwell, and ptxas refuses it.
     trouble = next(t for t in TROUBLES if t.function == "multiplies")

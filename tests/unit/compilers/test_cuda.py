@@ -18,10 +18,6 @@ from pallas_rungs.compilers.chips import GPU_CHIPS, chip_named
 from pallas_rungs.compilers.cuda_report import Reports, instructions, nvdisasm
 from pallas_rungs.compilers.cuda_target import LIMITS, target_config
 
-needs_cuda = pytest.mark.skipif(
-    bool(cuda.why_unavailable()), reason=cuda.why_unavailable() or "the CUDA compiler is here"
-)
-
 PTXAS = """ptxas info    : Compiling entry function 'k_mosaic_gpu_kernel' for 'sm_90a'
     24 bytes stack frame, 16 bytes spill stores, 8 bytes spill loads
 ptxas info    : Used 110 registers, used 2 barriers, 1 bytes smem
@@ -62,7 +58,7 @@ def test_every_gpu_is_described() -> None:
     assert LIMITS["h100"].shared_memory_per_block == 232448
 
 
-@needs_cuda
+@pytest.mark.cuda
 @pytest.mark.parametrize("chip", GPU_CHIPS, ids=lambda chip: chip.name)
 def test_a_description_says_what_the_plugin_itself_knows_of_the_gpu(chip: Any) -> None:
     import jax_plugins.xla_cuda13 as plugin
@@ -80,7 +76,7 @@ def test_a_description_says_what_the_plugin_itself_knows_of_the_gpu(chip: Any) -
     assert f"feature_extension: {features}" in known
 
 
-@needs_cuda
+@pytest.mark.cuda
 def test_a_kernel_compiles_and_its_needs_are_told_again_and_again() -> None:
     program = _exported(_adds_one, (64, 128))
     first = cuda.compile_exported(program, "h100", listings=True)
@@ -103,7 +99,7 @@ def test_a_kernel_compiles_and_its_needs_are_told_again_and_again() -> None:
     assert "ptx" not in other.analysis["kernels"][0]
 
 
-@needs_cuda
+@pytest.mark.cuda
 def test_an_abort_of_llvm_is_an_outcome_and_a_time_limit_ends_a_compilation() -> None:
     program = _exported(_adds_one, (64, 128))
     late = cuda.compile_exported(program, "h100", time_limit=0.001)
@@ -136,7 +132,7 @@ def _multiplies_on_hopper(a: Any, b: Any) -> Any:
     )(a.astype(jnp.float16), b.astype(jnp.float16))
 
 
-@needs_cuda
+@pytest.mark.cuda
 def test_a_newer_chip_after_an_older_one() -> None:
     # One process that had compiled for h100 would have ptxas refuse sm_100a.
     program = _exported(_adds_one, (64, 128))
@@ -146,7 +142,7 @@ def test_a_newer_chip_after_an_older_one() -> None:
         assert outcome.analysis["kernels"][0]["target"] == target
 
 
-@needs_cuda
+@pytest.mark.cuda
 def test_cached_outcomes_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PALLAS_RUNGS_CACHE", str(tmp_path))
     monkeypatch.delenv("PALLAS_RUNGS_NO_CACHE", raising=False)
