@@ -7,7 +7,6 @@ does not have, and that is an outcome too.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import importlib.util
 import sys
@@ -16,7 +15,8 @@ from pallas_rungs.compilers.chips import GPU, GPU_CHIPS, Chip, chip_named, names
 from pallas_rungs.compilers.cuda_report import nvdisasm
 from pallas_rungs.compilers.cuda_target import target_config
 from pallas_rungs.compilers.outcome import CompilerOutcome, kept_or_compiled
-from pallas_rungs.compilers.process import Reply, Worker, WorkerStartError
+from pallas_rungs.compilers.packages import installed_version
+from pallas_rungs.compilers.process import Reply, Worker
 from pallas_rungs.compilers.service import ServiceWorker
 from pallas_rungs.compilers.shared_worker import SharedWorker, ask
 
@@ -73,7 +73,9 @@ def why_unavailable() -> str:
 
 def install_line() -> str:
     """The command that installs the plugin which the installed jax names, and the disassembler."""
-    return f'{sys.executable} -m pip install "{PLUGIN}=={_version("jaxlib")}" {DISASSEMBLER}'
+    return (
+        f'{sys.executable} -m pip install "{PLUGIN}=={installed_version("jaxlib")}" {DISASSEMBLER}'
+    )
 
 
 def compile_exported(
@@ -127,7 +129,7 @@ def compile_exported(
 
 def installed_versions() -> dict[str, str]:
     """Versions of jax, jaxlib and the plugin, read without importing them."""
-    found = {name: _version(name) for name in ("jax", "jaxlib")}
+    found = {name: installed_version(name) or "none" for name in ("jax", "jaxlib")}
     return {**found, PLUGIN: plugin_version() or "none"}
 
 
@@ -152,15 +154,7 @@ def close() -> None:
 def warm_up() -> None:
     """Start the worker now, without waiting for it, where the plugin is installed."""
     if not why_unavailable():
-        with contextlib.suppress(WorkerStartError):  # told when a program comes
-            _worker.get().start()
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "none"
+        _worker.start()
 
 
 def _answered(reply: Reply, versions: dict[str, str]) -> CompilerOutcome:

@@ -6,7 +6,6 @@ time-out are outcomes. The worker stays warm between calls and ends with this pr
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -15,7 +14,8 @@ import sys
 
 from pallas_rungs.compilers.chips import TPU, TPU_CHIPS, Chip, chip_named, names_of
 from pallas_rungs.compilers.outcome import CompilerOutcome, kept_or_compiled
-from pallas_rungs.compilers.process import Reply, Worker, WorkerStartError
+from pallas_rungs.compilers.packages import installed_version
+from pallas_rungs.compilers.process import Reply, Worker
 from pallas_rungs.compilers.service import ADDRESS_VARIABLE, Service, ServiceWorker
 from pallas_rungs.compilers.shared_worker import SharedWorker, ask
 
@@ -122,12 +122,7 @@ def compile_exported(
 
 def installed_versions() -> dict[str, str]:
     """Versions of jax, jaxlib and libtpu, read without importing them."""
-    found = {}
-    for name in ("jax", "jaxlib"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "none"
+    found = {name: installed_version(name) or "none" for name in ("jax", "jaxlib")}
     return {**found, "libtpu": libtpu_version() or "none"}
 
 
@@ -157,8 +152,7 @@ _worker = SharedWorker(_own_or_a_services, follows=(FLAGS_VARIABLE,))
 def warm_up() -> None:
     """Start the worker now, without waiting for it, where libtpu is installed."""
     if not why_unavailable():
-        with contextlib.suppress(WorkerStartError):  # told when a program comes
-            _shared_worker().start()
+        _worker.start()
 
 
 def close() -> None:
@@ -166,15 +160,11 @@ def close() -> None:
     _worker.close()
 
 
-def _shared_worker() -> Worker | ServiceWorker:
-    return _worker.get()
-
-
 def _compile(
     serialized: bytes, chip: Chip, time_limit: float, versions: dict[str, str], hlo: bool
 ) -> CompilerOutcome:
     request = {"topologies": list(chip.topologies), "hlo": hlo}
-    answer = ask(_shared_worker(), request, serialized, time_limit, versions)
+    answer = ask(_worker.get(), request, serialized, time_limit, versions)
     return _answered(answer, versions) if isinstance(answer, Reply) else answer
 
 

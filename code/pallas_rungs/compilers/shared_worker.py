@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -40,6 +41,11 @@ class SharedWorker:
                 self._worker = self._make()
                 self._seen = flags
             return self._worker
+
+    def start(self) -> None:
+        """Start the worker without waiting for it; a failure is told when a program comes."""
+        with contextlib.suppress(WorkerStartError):
+            self.get().start()
 
     def close(self) -> None:
         """End the worker."""

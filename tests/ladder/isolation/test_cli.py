@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ladder.isolation.running import started
 from pallas_rungs import cli
 from pallas_rungs.ladder import printing
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
@@ -194,20 +195,7 @@ def test_the_command_line_starts_without_jax() -> None:
 def test_interruption_leaves_no_process_and_no_folder(
     folder: Path, nothing_left: Path, number: signal.Signals
 ) -> None:
-    climb = subprocess.Popen(
-        [sys.executable, "-m", "pallas_rungs", "climb", f"{folder}/loop_import.py:f"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    root = psutil.Process(climb.pid)
-    deadline = time.monotonic() + 60
-    below: list[psutil.Process] = []
-    while len(below) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
-        below = root.children(recursive=True)
-    assert len(below) >= 2, "the worker did not start"
+    climb, below = started(f"{folder}/loop_import.py:f", processes=2)
     os.kill(climb.pid, number)
     _, said = climb.communicate(timeout=30)
     _, alive = psutil.wait_procs(below, timeout=5)

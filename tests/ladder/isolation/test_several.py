@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from xml.etree import ElementTree
 
 import psutil
 import pytest
 
+from ladder.isolation.running import started
 from pallas_rungs import cli
 from pallas_rungs.compilers import libtpu
 from pallas_rungs.compilers.service import ADDRESS_VARIABLE, Service
@@ -132,20 +130,7 @@ def test_a_junit_file_that_cannot_be_is_told_before_the_climb(
 
 def test_interruption_of_several_climbs_leaves_nothing(folder: Path, nothing_left: Path) -> None:
     names = [f"{folder}/loop_import.py:f", f"{folder}/kernels.py:loops"]
-    climb = subprocess.Popen(
-        [sys.executable, "-m", "pallas_rungs", "climb", *names, "--args", "f32[8,128]"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    root = psutil.Process(climb.pid)
-    deadline = time.monotonic() + 60
-    below: list[psutil.Process] = []
-    while len(below) < 4 and time.monotonic() < deadline:
-        time.sleep(0.1)
-        below = root.children(recursive=True)
-    assert len(below) >= 4, "the workers did not start"
+    climb, below = started(*names, "--args", "f32[8,128]", processes=4)
     os.kill(climb.pid, signal.SIGINT)
     _, said = climb.communicate(timeout=30)
     _, alive = psutil.wait_procs(below, timeout=5)

@@ -71,13 +71,13 @@ def test_compiles_for_every_chip_in_one_process() -> None:
 @needs_libtpu
 def test_a_refusal_is_the_compilers_own_words_and_keeps_the_worker() -> None:
     libtpu.compile_exported(_healthy(), "v5e")
-    pid = libtpu._shared_worker().pid
+    pid = libtpu._worker.get().pid
     outcome = libtpu.compile_exported(
         _exported(_blocked((2048, 2048)), (4096, 4096), (1, 4096)), "v5e"
     )
     assert outcome.kind == "refused"
     assert "RESOURCE_EXHAUSTED" in outcome.message
-    assert libtpu._shared_worker().pid == pid
+    assert libtpu._worker.get().pid == pid
 
 
 @needs_libtpu

@@ -131,7 +131,7 @@ def test_only_this_user_can_reach_it(service):
 def test_a_process_asks_the_service_that_its_environment_names(service, monkeypatch):
     libtpu.close()
     monkeypatch.setenv(ADDRESS_VARIABLE, service.address)
-    worker = libtpu._shared_worker()
+    worker = libtpu._worker.get()
     assert isinstance(worker, ServiceWorker)
     assert worker.address == service.address
     libtpu.close()
@@ -141,5 +141,5 @@ def test_flags_of_its_own_give_a_process_its_own_worker(service, monkeypatch):
     libtpu.close()
     monkeypatch.setenv(ADDRESS_VARIABLE, service.address)
     monkeypatch.setenv(libtpu.FLAGS_VARIABLE, "--xla_tpu_some_flag=1")
-    assert isinstance(libtpu._shared_worker(), Worker)
+    assert isinstance(libtpu._worker.get(), Worker)
     libtpu.close()
