@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not ForkServer.available(), reason="kernels are 
 
 @pytest.fixture(scope="module")
 def server():
-    with ForkServer(kernel_environment(CODE, fresh=False)) as server:
+    with ForkServer(kernel_environment(CODE, fresh=False) | {"OF_THE_SERVER": "yes"}) as server:
         yield server
 
 
@@ -57,9 +57,10 @@ def test_nothing_of_the_book_that_a_chapter_imports_was_imported_before(server):
 
 
 def test_it_sees_the_variables_that_it_is_given_and_no_others(server):
-    source = "import os; print(os.environ.get('OF_ITS_OWN'), os.environ.get('JPY_PARENT_PID'))"
-    assert run(server, source, OF_ITS_OWN="yes")[0] == ["yes None"]
-    assert run(server, source)[0] == ["None None"]
+    names = ("OF_ITS_OWN", "OF_THE_SERVER", "JPY_PARENT_PID")
+    source = f"import os; print([os.environ.get(name) for name in {names}])"
+    assert run(server, source, OF_ITS_OWN="yes")[0] == ["['yes', None, None]"]
+    assert run(server, source)[0] == ["[None, None, None]"]
 
 
 def test_xla_reads_the_variables_of_its_own(server):
