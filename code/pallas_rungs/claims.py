@@ -6,7 +6,8 @@ each leaves one display output, with a machine-readable form that the book gathe
 IPython both are silent and only check.
 
 Where libtpu is not installed (macOS, Arm) nobody can prove a claim of the compile rung. Such a
-claim is then shown as not checked in this build, and is not counted.
+claim is then shown as not checked in this build, and is not counted. Nor is one that was held
+against a record of what a compiler said.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import re
 import sys
 from html import escape
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Protocol, Self
 
 RUNGS: Final = ("source", "trace", "interpret", "simulate", "lower", "compile", "chip")
 """The rungs a claim may name. ``source`` was read from the installed package; nothing ran."""
@@ -87,12 +88,22 @@ def _show(record: dict[str, Any], html: str, plain: str) -> None:
     ipython.display.display(data, raw=True)
 
 
+class Known(Protocol):
+    """What a compiler said, now or when it was recorded (`compilers.records.Known`)."""
+
+    @property
+    def remark(self) -> str:
+        """How it is marked, if it comes from a record; else empty."""
+
+
 class claim:  # noqa: N801 - reads as a statement: `with claim("…", rung="trace"):`
     """A sentence that holds when the body runs to its end.
 
     Args:
         text: The sentence, as the page shows it; `backticks` mark code.
         rung: The rung that proves it, one of `RUNGS`.
+        given: What the assertions look at, if it may come from a record (`compilers.records`): a
+            claim about a record is shown as not checked in this build.
 
     Raises:
         ValueError: The sentence is empty, or no rung has that name.
@@ -101,11 +112,12 @@ class claim:  # noqa: N801 - reads as a statement: `with claim("…", rung="trac
     exception from that: an assertion on the compile rung, where there is no compiler to ask.
     """
 
-    def __init__(self, text: str, *, rung: str) -> None:
+    def __init__(self, text: str, *, rung: str, given: Known | None = None) -> None:
         self.text = " ".join(text.split())
         if not self.text:
             raise ValueError("a claim needs a sentence; its text is empty")
         self.rung = _checked_rung(rung)
+        self.remark = given.remark if given is not None else ""
 
     def __enter__(self) -> Self:
         _open_rungs.append(self.rung)
@@ -118,6 +130,9 @@ class claim:  # noqa: N801 - reads as a statement: `with claim("…", rung="trac
         traceback: TracebackType | None,
     ) -> bool:
         _open_rungs.pop()
+        if error is None and self.remark:
+            self._emit("unproved", f" (not checked in this build: {self.remark})")
+            return False
         if error is None:
             self._emit("claim", "")
             return False

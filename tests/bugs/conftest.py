@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_rungs.ladder.sharing import FOLDER
+from pallas_rungs.compilers.once import FOLDER
 
 
 @pytest.fixture(scope="session", autouse=True)

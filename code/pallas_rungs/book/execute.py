@@ -29,8 +29,8 @@ from pallas_rungs.book.session import Failure, Session
 from pallas_rungs.book.store import Execution, Store
 from pallas_rungs.claims import MIME
 from pallas_rungs.compilers import libtpu
+from pallas_rungs.compilers.once import FOLDER
 from pallas_rungs.compilers.service import ADDRESS_VARIABLE
-from pallas_rungs.ladder.sharing import FOLDER
 
 _log = logging.getLogger(__name__)
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pallas_rungs.compilers.once import FOLDER
 from pallas_rungs.ladder import Report, Rung, Status, Verdict
-from pallas_rungs.ladder.sharing import FOLDER, make_if_free, shared_report
+from pallas_rungs.ladder.sharing import make_if_free, shared_report
 
 
 class Climbs:

@@ -1,0 +1,120 @@
+"""What a compiler says: asked where it is, recorded where it is not, never a stale record."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pallas_rungs.claims import claim
+from pallas_rungs.compilers.once import FOLDER
+from pallas_rungs.compilers.records import RENEW, RecordError, live, live_or_recorded
+
+
+class Compiler:
+    """A compiler that is here or not, and counts how often it is asked."""
+
+    def __init__(self, version: str = "1", *, here: bool = True) -> None:
+        self.version, self.here, self.count = version, here, 0
+        self.says: Any = {"spills": 3, "units": ["MXU"]}
+
+    def why_unavailable(self) -> str:
+        return "" if self.here else "not installed"
+
+    def installed_versions(self) -> dict[str, str]:
+        return {"libtpu": self.version}
+
+    def ask(self) -> Any:
+        self.count += 1
+        return self.says
+
+
+@pytest.fixture(autouse=True)
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(live, "RECORDS", tmp_path / "records")
+    monkeypatch.delenv(RENEW, raising=False)
+    monkeypatch.delenv(FOLDER, raising=False)
+    return tmp_path / "records"
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    compiler = Compiler()
+    monkeypatch.setenv(RENEW, "1")
+    live_or_recorded("softmax", compiler.ask, compiler)
+    monkeypatch.delenv(RENEW)
+    return compiler
+
+
+def test_where_the_compiler_is_it_is_asked_and_nothing_is_marked(recorded: Compiler) -> None:
+    known = live_or_recorded("softmax", recorded.ask, recorded)
+    assert recorded.count == 2
+    assert (known.value, known.made, known.remark) == (recorded.says, "", "")
+
+
+def test_where_it_is_not_the_record_says_so(recorded: Compiler) -> None:
+    absent = Compiler("none", here=False)
+    known = live_or_recorded("softmax", absent.ask, absent)
+    assert absent.count == 0
+    assert known.value == recorded.says
+    assert known.made
+    assert known.remark == f"from a record of {known.made}, made with libtpu 1"
+
+
+def test_a_missing_record_is_named_with_and_without_the_compiler() -> None:
+    for here in (True, False):
+        compiler = Compiler(here=here)
+        with pytest.raises(RecordError, match=rf"'add'.*{RENEW}=1.*add\.json"):
+            live_or_recorded("add", compiler.ask, compiler)
+
+
+def test_a_record_that_the_same_versions_no_longer_bear_out_is_an_error(
+    recorded: Compiler,
+) -> None:
+    recorded.says = {"spills": 4}
+    with pytest.raises(RecordError, match=r"'softmax' of .* is not what the compiler says now"):
+        live_or_recorded("softmax", recorded.ask, recorded)
+    recorded.version = "2"
+    assert live_or_recorded("softmax", recorded.ask, recorded).value == {"spills": 4}
+
+
+def test_renewing_leaves_a_record_that_still_holds_as_it_is(
+    recorded: Compiler, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = records / "softmax.json"
+    kept = json.loads(file.read_text())
+    file.write_text(json.dumps({**kept, "made": "2020-02-02"}))
+    monkeypatch.setenv(RENEW, "1")
+    live_or_recorded("softmax", recorded.ask, recorded)
+    assert json.loads(file.read_text())["made"] == "2020-02-02"
+    recorded.says = []
+    live_or_recorded("softmax", recorded.ask, recorded)
+    assert json.loads(file.read_text()) == {**kept, "value": []}
+
+
+def test_a_build_asks_once(
+    recorded: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path / "build"))
+    first = live_or_recorded("softmax", recorded.ask, recorded)
+    assert live_or_recorded("softmax", recorded.ask, recorded) == first
+    assert recorded.count == 2
+
+
+def test_a_claim_about_a_record_is_shown_as_not_checked(
+    recorded: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[dict[str, Any]] = []
+    monkeypatch.setattr("pallas_rungs.claims._show", lambda record, *_: shown.append(record))
+    for compiler in (recorded, Compiler(here=False)):
+        known = live_or_recorded("softmax", compiler.ask, compiler)
+        with claim("three spills", rung="compile", given=known):
+            assert known.value["spills"] == 3
+    assert [record["kind"] for record in shown] == ["claim", "unproved"]
+
+
+def test_a_claim_about_a_record_can_be_false(recorded: Compiler) -> None:
+    absent = Compiler(here=False)
+    known = live_or_recorded("softmax", absent.ask, absent)
+    with pytest.raises(AssertionError), claim("no spills", rung="compile", given=known):
+        assert known.value["spills"] == 0, "spills"
