@@ -115,8 +115,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         metavar="CHIP",
         help="chip for the rungs lower and compile: v5e (default), v6e, v5p, v4, tpu7x, v3, v2, "
-        "or all of these; for GPU kernels h100 (their default), b200, a100; may be repeated or a "
-        "list with commas",
+        "or all, for the first five of these; for GPU kernels h100 (their default), b200, a100; "
+        "may be repeated or a list with commas",
     )
     climb.add_argument(
         "--rung",
