@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jax._src.interpreters.mlir import make_ir_context
-from jax._src.lib import triton
-from jax.experimental.mosaic.gpu import dialect as mosaic_gpu
 from jaxlib.mlir import ir
+from jaxlib.mosaic.python import mosaic_gpu
+from jaxlib.triton import dialect as triton
 
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.mosaic import TARGET, decoded, walked
@@ -68,7 +68,7 @@ def _for_tpu(call: Any) -> tuple[tuple[str, int], ...]:
 
 
 def _for_triton(call: Any) -> tuple[tuple[str, int], ...]:
-    return _counted(_bytecode(call, "ir"), triton.dialect.register_dialect, "")
+    return _counted(_bytecode(call, "ir"), triton.register_dialect, "")
 
 
 def _for_mosaic_gpu(call: Any) -> tuple[tuple[str, int], ...]:
@@ -77,7 +77,7 @@ def _for_mosaic_gpu(call: Any) -> tuple[tuple[str, int], ...]:
 
 
 def _bytecode(call: Any, key: str) -> bytes:
-    config = ir.DictAttr(call.attributes["mhlo.backend_config"])
+    config: Any = ir.DictAttr(call.attributes["mhlo.backend_config"])
     if key not in config:
         found = ", ".join(entry.name for entry in config) or "nothing"
         raise IRError("the backend_config of a kernel", f"an attribute {key}", found)

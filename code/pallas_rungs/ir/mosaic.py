@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jax._src.interpreters.mlir import make_ir_context
-from jax._src.lib import tpu
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
+from jaxlib.mosaic.python import tpu
 
 from pallas_rungs.ir.errors import IRError
 
@@ -281,7 +281,8 @@ def _space(type_: Any) -> str:
 
 
 def _window(parameters: Any) -> Window:
-    names = {entry.name: entry.attr for entry in ir.DictAttr(parameters)}
+    entries: Any = ir.DictAttr(parameters)
+    names = {entry.name: entry.attr for entry in entries}
     if not names:
         return Window(None)
     missing = {"window_bounds", "transform_indices"} - set(names)

@@ -34,7 +34,7 @@ def lowered_window(space: str, whole: bool, buffers: int | None) -> str:
         o_ref[...] = jnp.zeros_like(o_ref)
 
     def call(x: jax.Array) -> jax.Array:
-        return pl.pallas_call(
+        output: jax.Array = pl.pallas_call(
             kernel,
             grid=(2,),
             in_specs=[
@@ -43,6 +43,7 @@ def lowered_window(space: str, whole: bool, buffers: int | None) -> str:
             out_specs=pl.BlockSpec((8, 128), _own),
             out_shape=jax.ShapeDtypeStruct((16, 128), jnp.float32),
         )(x)
+        return output
 
     array = jax.ShapeDtypeStruct((16, 128), jnp.float32)
     program = jax.jit(call).trace(array).lower(lowering_platforms=("tpu",))

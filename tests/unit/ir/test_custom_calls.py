@@ -23,11 +23,13 @@ def body(x_ref: jax.Ref, o_ref: jax.Ref) -> None:
 
 
 def by_call(x: jax.Array, interpret: bool = False) -> jax.Array:
-    return pl.pallas_call(body, out_shape=X, interpret=interpret)(x)
+    result: jax.Array = pl.pallas_call(body, out_shape=X, interpret=interpret)(x)
+    return result
 
 
 def by_warpgroup(x: jax.Array) -> jax.Array:
-    return plgpu.kernel(body, out_type=X)(x)
+    result: jax.Array = plgpu.kernel(body, out_type=X)(x)
+    return result
 
 
 def lowered(function: Callable[..., Any], chip: str, platform: str) -> Any:
@@ -46,7 +48,11 @@ def lowered(function: Callable[..., Any], chip: str, platform: str) -> Any:
     ],
 )
 def test_each_compiler_gets_a_module_with_the_one_exponential(
-    function: Callable[..., Any], chip: str, platform: str, target: str, exponentials: dict[str, int]
+    function: Callable[..., Any],
+    chip: str,
+    platform: str,
+    target: str,
+    exponentials: dict[str, int],
 ) -> None:
     (call,) = custom_calls(lowered(function, chip, platform))
     assert call.target == target

@@ -28,7 +28,7 @@ def everywhere(x: jax.Array, table: jax.Array) -> jax.Array:
         def _() -> None:
             o_ref[...] = acc[...]
 
-    return pl.pallas_call(
+    result: jax.Array = pl.pallas_call(
         body,
         grid_spec=pltpu.PrefetchScalarGridSpec(
             num_scalar_prefetch=1,
@@ -39,6 +39,7 @@ def everywhere(x: jax.Array, table: jax.Array) -> jax.Array:
         ),
         out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
     )(table, x)
+    return result
 
 
 X = jax.ShapeDtypeStruct((16, 384), jnp.float32)
@@ -88,5 +89,7 @@ def test_the_plain_form_and_the_rows_name_every_ref() -> None:
 
 def test_what_is_no_ref_is_refused_with_its_kernel_and_name() -> None:
     values = jax.make_jaxpr(jnp.exp)(1.0).jaxpr.invars
-    with pytest.raises(IRError, match=r"jaxpr of k: expected a ref as argument x_ref, found ~float32"):
+    with pytest.raises(
+        IRError, match=r"jaxpr of k: expected a ref as argument x_ref, found ~float32"
+    ):
         _refs("k", values, ["x_ref"])
