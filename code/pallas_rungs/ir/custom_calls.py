@@ -7,7 +7,6 @@ attributes for the two compilers for GPUs.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,8 @@ from jaxlib.mosaic.python import mosaic_gpu
 from jaxlib.triton import dialect as triton
 
 from pallas_rungs.ir.errors import IRError
-from pallas_rungs.ir.mosaic import TARGET, decoded, walked
+from pallas_rungs.ir.mosaic import TARGET, decoded
+from pallas_rungs.ir.operations import by_dialect, counted, walked
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,7 @@ class CustomCall:
     @property
     def dialects(self) -> dict[str, int]:
         """Name of a dialect -> how many operations of it."""
-        counts: Counter[str] = Counter()
-        for name, count in self.operations:
-            counts[name.partition(".")[0]] += count
-        return dict(sorted(counts.items()))
+        return by_dialect(self.operations)
 
 
 def custom_calls(lowered: Any) -> tuple[CustomCall, ...]:
@@ -59,8 +56,7 @@ def custom_calls(lowered: Any) -> tuple[CustomCall, ...]:
 
 def operations(lowered: Any) -> dict[str, int]:
     """Count the operations of the lowered program itself, by full name."""
-    module = lowered.compiler_ir("stablehlo")
-    return dict(sorted(Counter(op.name for op in walked(module.operation)).items()))
+    return dict(counted(lowered.compiler_ir("stablehlo")))
 
 
 def _for_tpu(call: Any) -> tuple[tuple[str, int], ...]:
@@ -97,8 +93,7 @@ def _counted(
             module = ir.Module.parse(code)
         except ir.MLIRError as error:
             raise IRError("the module of a kernel", "MLIR bytecode", str(error)) from error
-        names = Counter(op.name.removeprefix(prefix) for op in walked(module.operation))
-    return tuple(sorted(names.items()))
+        return tuple((name.removeprefix(prefix), count) for name, count in counted(module))
 
 
 _READERS: dict[str, Callable[[Any], tuple[tuple[str, int], ...]]] = {

@@ -12,8 +12,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +21,7 @@ from jaxlib.mlir.passmanager import PassManager
 from jaxlib.mosaic.python import tpu
 
 from pallas_rungs.ir.errors import IRError
+from pallas_rungs.ir.operations import by_dialect, counted, walked
 
 TARGET: Final = "tpu_custom_call"
 """The target of the custom call that a kernel becomes."""
@@ -118,10 +117,7 @@ class MosaicModule:
     @property
     def dialects(self) -> dict[str, int]:
         """Name of a dialect -> how many operations of it stand in the module."""
-        counts: Counter[str] = Counter()
-        for name, count in self.operations:
-            counts[name.partition(".")[0]] += count
-        return dict(sorted(counts.items()))
+        return by_dialect(self.operations)
 
     @property
     def vocabularies(self) -> tuple[int, int]:
@@ -204,15 +200,6 @@ def parsed(text: str) -> MosaicModule:
         return _read(module, ())
 
 
-def walked(operation: Any) -> Iterator[Any]:
-    """Yield the operations inside one, at any depth, in the order of the text."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from walked(inner.operation)
-
-
 def _context() -> Any:
     context = make_ir_context()
     tpu.register_dialect(context)
@@ -235,7 +222,6 @@ def _read(module: Any, config: tuple[tuple[str, str], ...]) -> MosaicModule:
         grid = tuple(ir.DenseI64ArrayAttr(kernel.attributes["iteration_bounds"]))
     if "window_params" in kernel.attributes:
         windows = tuple(map(_window, kernel.attributes["window_params"]))
-    counts = Counter(operation.name for operation in walked(module.operation))
     named = {window.transform for window in windows}
     return MosaicModule(
         name=_symbol(kernel),
@@ -243,7 +229,7 @@ def _read(module: Any, config: tuple[tuple[str, str], ...]) -> MosaicModule:
         arguments=_arguments(kernel),
         windows=windows,
         semantics=tuple(map(_inside, kernel.attributes["dimension_semantics"])),
-        operations=tuple(sorted(counts.items())),
+        operations=counted(module),
         transforms=tuple(
             (_symbol(function), function.get_asm())
             for function in functions
