@@ -5,14 +5,17 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
+from jax import export
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
+from pallas_rungs.compilers import libtpu
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.mosaic import Argument, MosaicModule, Window, decoded, mosaic_modules, parsed
 from pallas_rungs.kernels.gather_blocks import gather_blocks
@@ -114,6 +117,28 @@ def test_operations_are_those_of_the_text() -> None:
     assert kernel.dialects["tpu"] == 4
     generic, tpu = kernel.vocabularies
     assert generic + tpu + kernel.dialects["func"] == sum(n for _, n in kernel.operations)
+
+
+@pytest.mark.skipif(
+    libtpu.libtpu_version() is None, reason="libtpu is not installed here (Linux x86-64 only)"
+)
+@pytest.mark.parametrize(
+    ("function", "args"), [(softmax, (X,)), (matmul_scratch, (HALF, HALF)), (left_in_hbm, (X,))]
+)
+def test_the_compiler_says_that_it_was_given_this_module(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = module(function, *args)
+    program = export.export(jax.jit(function), platforms=["tpu"])(*args)
+    monkeypatch.setenv(libtpu.FLAGS_VARIABLE, f"--xla_mosaic_dump_to={tmp_path}")
+    assert libtpu.compile_exported(bytes(program.serialize()), "v5e").kind == "compiled"
+    first = min(tmp_path.glob("*-post-deserialization.txt"))
+    given = parsed(first.read_text("utf8"))
+    assert given.operations == kernel.operations
+    assert (given.windows, given.spaces) == (kernel.windows, kernel.spaces)
 
 
 def test_every_kernel_of_a_program_is_found() -> None:
