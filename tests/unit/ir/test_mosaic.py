@@ -175,7 +175,7 @@ def test_a_configuration_of_another_shape_is_refused(config: str, complaint: str
 def test_a_text_of_another_shape_is_refused_with_the_place() -> None:
     text = module(softmax, X).text
     with pytest.raises(IRError, match=r"a Mosaic module: expected MLIR, found .*\n.*:3:\d+"):
-        parsed(text.replace("arith.constant 0", "arith.konstant 0", 1))
+        parsed(text.replace("arith.constant 0", "arith.constants 0", 1))
     with pytest.raises(IRError, match=r"window_params: expected window_bounds, found"):
         parsed(text.replace(", window_bounds = array<i64: 64, 512>", "", 1))
     with pytest.raises(IRError, match=r"at least 1 indices, 0 scalars and 5 scratch"):
