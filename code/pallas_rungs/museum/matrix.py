@@ -8,6 +8,7 @@ from html import escape
 from types import ModuleType
 
 from pallas_rungs import bugs
+from pallas_rungs.figures.choices import CHOICES_CSS, Option, fieldset
 from pallas_rungs.figures.glyphs import STATUSES, first_caught, glyph
 from pallas_rungs.figures.svg import el
 from pallas_rungs.figures.tables import status_html
@@ -17,12 +18,6 @@ from pallas_rungs.museum.verdicts import RUNGS, matrix_text
 _ALL = "all"
 
 _CSS = (
-    ".pr-figure .pr-filter{border:0;margin:0 0 .8rem;padding:0;display:flex;flex-wrap:wrap;"
-    "gap:.35rem .5rem;font:400 .93rem/1.4 var(--f-sans)}"
-    ".pr-figure .pr-filter legend{padding:0 0 .3rem;font-weight:600}"
-    ".pr-figure .pr-filter label{display:inline-flex;gap:.35rem;align-items:center;"
-    "padding:.25rem .65rem;border:1px solid var(--f-strong);border-radius:1rem;cursor:pointer}"
-    ".pr-figure .pr-filter label:has(:checked){background:var(--f-quiet-bg);font-weight:600}"
     ".pr-figure .pr-museum{border-collapse:collapse;margin:0;font:400 .95rem/1.3 var(--f-sans)}"
     ".pr-figure .pr-museum :is(th,td){border:0;border-bottom:1px solid var(--f-line);"
     "padding:.3rem .25rem;text-align:center;font-weight:400}"
@@ -80,7 +75,8 @@ class Matrix:
             f'<table class="pr-museum"><thead><tr><th scope="col">bug</th>{top}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>{self._key()}"
         )
-        css = stylesheet(markup + _CSS) + _CSS + ".pr-figure .pr-scroll{overflow-x:auto}" + hides
+        css = stylesheet(markup + CHOICES_CSS + _CSS) + CHOICES_CSS + _CSS
+        css += ".pr-figure .pr-scroll{overflow-x:auto}" + hides
         return f'<div class="pr-figure"><style>{css}</style>{markup}</div>'
 
     def _groups(self) -> list[str]:
@@ -90,17 +86,12 @@ class Matrix:
 
     def _filter(self, groups: list[str]) -> str:
         counts = [sum(group == self.museum[n].GROUP for n in self.rows) for group in groups]
-        choices = [(_ALL, "every symptom", len(self.rows))]
-        choices += [
-            (str(place), group, count)
+        options = [Option(_ALL, "every symptom", len(self.rows))]
+        options += [
+            Option(str(place), group, count)
             for place, (group, count) in enumerate(zip(groups, counts, strict=True))
         ]
-        labels = "".join(
-            f'<label><input type="radio" name="pr-symptom" value="{value}"'
-            f"{' checked' if value == _ALL else ''}> {escape(words)} ({count})</label>"
-            for value, words, count in choices
-        )
-        return f'<fieldset class="pr-filter"><legend>What do you see?</legend>{labels}</fieldset>'
+        return fieldset("pr-symptom", "What do you see?", options)
 
     def _key(self) -> str:
         """Marks and words, for readers whose screen is too narrow for words in the cells."""
