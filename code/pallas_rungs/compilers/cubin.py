@@ -1,6 +1,8 @@
 """Machine code of a GPU kernel: found in an executable of XLA's, and what it says of its needs.
 
-XLA keeps the CUDA ELF images of a serialised executable in blocks that Snappy compressed.
+XLA keeps the CUDA ELF images of a serialised executable in blocks that Snappy compressed, in a
+Riegeli file within another. Riegeli puts a header of 24 bytes in front of every 64 KiB of a file, in
+the middle of whatever stands there.
 """
 
 from __future__ import annotations
@@ -12,6 +14,10 @@ from dataclasses import dataclass
 _ELF = b"\x7fELF"
 _CUDA_MACHINE = 190
 _FURTHEST_BACK = 1 << 16
+_RIEGELI = bytes.fromhex("83af70d10d884a3f")
+"""How a Riegeli file begins."""
+_FRAME = 1 << 16
+_FRAME_HEADER = 24
 _LARGEST_BLOCK = 1 << 28
 _WITH_VALUE = 0x04
 _FRAME_SIZE = 0x11
@@ -38,6 +44,7 @@ class CubinNeeds:
 def cubins(executable: bytes) -> list[bytes]:
     """Return the CUDA ELF images in a serialised executable, unpacked."""
     found: list[bytes] = []
+    executable = unframed(executable)
     at = executable.find(_ELF)
     while at >= 0:
         end = at + 1
@@ -52,6 +59,20 @@ def cubins(executable: bytes) -> list[bytes]:
                 break
         at = executable.find(_ELF, end)
     return found
+
+
+def unframed(data: bytes) -> bytes:
+    """Return an executable without the headers that Riegeli put into its files, the outer first.
+
+    The header with which a file begins is left where it is.
+    """
+    at = data.find(_RIEGELI)
+    while at >= 0:
+        frames = range(at + _FRAME, len(data), _FRAME)
+        whole = [data[frame + _FRAME_HEADER : frame + _FRAME] for frame in frames]
+        data = b"".join([data[: at + _FRAME], *whole])
+        at = data.find(_RIEGELI, at + 1)
+    return data
 
 
 def unsnappy(data: bytes, start: int = 0) -> tuple[bytes, int]:

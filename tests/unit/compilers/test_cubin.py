@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from pallas_rungs.compilers.cubin import CubinNeeds, cubins, needs, unsnappy
+from pallas_rungs.compilers.cubin import CubinNeeds, cubins, needs, unframed, unsnappy
 
 
 def snappy(data: bytes) -> bytes:
@@ -54,6 +54,26 @@ def test_an_image_is_found_packed_among_other_bytes() -> None:
     packed = b"noise\x00\xff" * 9 + snappy(b"before" + image + b"after") + b"more noise"
     assert cubins(packed) == [image]
     assert cubins(packed + packed) == [image, image]
+
+
+def framed(data: bytes, before: int) -> bytes:
+    """A Riegeli file that begins `before` bytes after the start, as far as frames are concerned."""
+    data = bytes.fromhex("83af70d10d884a3f") + data
+    parts, size = [data[: 1 << 16]], (1 << 16) - 24
+    for at in range(1 << 16, len(data), size):
+        parts += [b"H" * 24, data[at : at + size]]
+    return b"before" * before + b"".join(parts)
+
+
+def test_an_image_that_frames_cut_into_pieces_is_found() -> None:
+    image = elf()
+    program = snappy(b"\0" * 30_000 + image + b"\1" * 180_000)
+    inner = framed(b"." * 40_000 + program, before=3)
+    assert len(inner) > 3 << 16
+    outer = framed(b"name" + inner, before=7)
+    assert cubins(outer) == [image]
+    assert program in unframed(outer)
+    assert program not in outer
 
 
 def test_an_image_of_another_machine_is_none_of_ours() -> None:

@@ -1,0 +1,1 @@
+"""Kernels for GPUs, for the pages that follow them through Triton, Mosaic GPU and ptxas."""
