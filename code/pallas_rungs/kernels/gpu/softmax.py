@@ -48,7 +48,12 @@ def softmax_rows_kernel(x_ref: Any, o_ref: Any) -> None:
 
 
 def softmax_by_mosaic_gpu(
-    x: jax.Array, *, bm: int = 64, kernel: Any = softmax_rows_kernel, interpret: Any = None
+    x: jax.Array,
+    *,
+    bm: int = 64,
+    kernel: Any = softmax_rows_kernel,
+    compiler_params: plgpu.CompilerParams | None = None,
+    interpret: Any = None,
 ) -> jax.Array:
     """Return the softmax of each row through Mosaic GPU, one warpgroup for each block.
 
@@ -56,6 +61,7 @@ def softmax_by_mosaic_gpu(
         x: (M, N), float32.
         bm: Rows of a block, a multiple of 64 that divides M.
         kernel: The body, called with the rows of x and of the output in global memory.
+        compiler_params: Passed on to ``plgpu.kernel``.
         interpret: Passed on to ``plgpu.kernel``.
 
     Returns:
@@ -71,6 +77,7 @@ def softmax_by_mosaic_gpu(
         out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
         grid=(x.shape[0] // bm,),
         grid_names=("i",),
+        compiler_params=compiler_params,
         interpret=interpret,
     )
     result: jax.Array = call(x)
