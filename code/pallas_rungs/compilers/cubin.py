@@ -1,8 +1,8 @@
 """Machine code of a GPU kernel: found in an executable of XLA's, and what it says of its needs.
 
 XLA keeps the CUDA ELF images of a serialised executable in blocks that Snappy compressed, in a
-Riegeli file within another. Riegeli puts a header of 24 bytes in front of every 64 KiB of a file, in
-the middle of whatever stands there.
+Riegeli file within another. Riegeli puts a header of 24 bytes in front of every 64 KiB of a file,
+in the middle of whatever stands there.
 """
 
 from __future__ import annotations

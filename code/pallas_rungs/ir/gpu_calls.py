@@ -36,9 +36,8 @@ def configurations(lowered: Any, target: str) -> list[dict[str, Any]]:
             raise IRError(
                 f"the custom call {target}", "an attribute mhlo.backend_config", str(operation)
             )
-        found.append(
-            {entry.name: entry.attr for entry in ir.DictAttr(attributes["mhlo.backend_config"])}
-        )
+        configuration: Any = ir.DictAttr(attributes["mhlo.backend_config"])
+        found.append({entry.name: entry.attr for entry in configuration})
     return found
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import jax
+from jax._src.core import jaxprs_in_params
 from jax._src.pallas.mosaic_gpu.lowering import mosaic_lowering_rules
 from jax._src.pallas.triton.lowering import triton_lowering_rules
-from jax._src.core import jaxprs_in_params
 from jax.extend.core import Primitive
 
 for _front_end in ("mosaic_gpu", "triton"):
@@ -51,8 +51,8 @@ def mosaic_gpu_rules() -> dict[tuple[str, str], frozenset[Primitive]]:
     """Return the primitives that have a rule in Mosaic GPU.
 
     Returns:
-      For each of its dictionaries: (semantics that is lowered with, semantics of the thread that the
-      user writes for) -> primitives. `("Lane", "Warpgroup")` is what `plgpu.kernel` takes.
+      For each of its dictionaries: (semantics that is lowered with, semantics of the thread that
+      the user writes for) -> primitives. `plgpu.kernel` takes `("Warpgroup", "Warpgroup")`.
     """
     return {
         (lowering.name, thread.name): frozenset(rules)

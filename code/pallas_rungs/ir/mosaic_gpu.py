@@ -1,8 +1,8 @@
 """The module of a Mosaic GPU kernel, read out of a lowered program.
 
 `plgpu.kernel` lowers to one custom call that holds MLIR's bytecode: a host function that launches a
-GPU program, written for one thread of it. Bodies of TMA copies and of tensor core instructions stand
-in it as PTX, in `llvm.inline_asm`.
+GPU program, written for one thread of it. TMA copies and tensor core instructions stand in it as
+PTX, in `llvm.inline_asm`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jax._src.interpreters.mlir import make_ir_context
-from jax._src.lib import mosaic_gpu_dialect
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
+from jaxlib.mosaic.python import mosaic_gpu as dialect
 
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.gpu_calls import by_dialect, configurations, counted, entry, walked
@@ -37,7 +37,7 @@ class MosaicGPUModule:
       threads: of a block, along x, y and z.
       shared_bytes: shared memory that a block is given at launch.
       operations: full name of an operation -> how often it stands in the module.
-      inline_asm: the PTX of each `llvm.inline_asm`, its first word -> how often it stands there.
+      inline_asm: the PTX of each `llvm.inline_asm`, whole -> how often it stands there.
       text: the module, printed.
     """
 
@@ -84,7 +84,7 @@ def mosaic_gpu_modules(lowered: Any) -> tuple[MosaicGPUModule, ...]:
 
 def _decoded(bytecode: bytes) -> MosaicGPUModule:
     context = make_ir_context()
-    mosaic_gpu_dialect.register_dialect(context)
+    dialect.register_dialect(context)
     context.allow_unregistered_dialects = True
     with context, ir.Location.unknown():
         try:

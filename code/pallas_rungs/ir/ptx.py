@@ -28,9 +28,9 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     "asynchronous copy": ("cp.async",),
     "tensor memory": ("tcgen05.ld", "tcgen05.st", "tcgen05.alloc", "tcgen05.dealloc", "tcgen05.cp",
                       "tcgen05.relinquish_alloc_permit"),
-    "wait or order": ("cp.async.commit_group", "cp.async.wait_group", "bar", "barrier", "mbarrier", "fence", "membar", "wgmma.fence",
-                      "wgmma.commit_group", "wgmma.wait_group", "tcgen05.wait", "tcgen05.fence",
-                      "tcgen05.commit", "griddepcontrol"),
+    "wait or order": ("cp.async.commit_group", "cp.async.wait_group", "bar", "barrier", "mbarrier",
+                      "fence", "membar", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group",
+                      "tcgen05.wait", "tcgen05.fence", "tcgen05.commit", "griddepcontrol"),
     "between threads": ("shfl", "redux", "vote", "elect", "match", "activemask"),
     "special function": ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh", "div"),
     "control": ("bra", "ret", "exit", "call", "trap"),
@@ -51,7 +51,7 @@ class PTX:
       version: of the language, `"8.7"`.
       target: architecture, `"sm_90a"`.
       threads: of a block, as far as the text bounds them; 0 where it does not.
-      registers: type -> how many virtual registers of it are declared. ptxas maps them to real ones.
+      registers: type -> how many virtual registers of it there are; ptxas maps them to real ones.
       instructions: full name -> how often it stands in the text, the most frequent first.
     """
 

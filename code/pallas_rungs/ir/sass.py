@@ -15,7 +15,8 @@ _LINE = re.compile(
 )
 
 KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "tensor core": ("HMMA", "IMMA", "DMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA", "UTCHMMA", "UTCQMMA"),
+    "tensor core": ("HMMA", "IMMA", "DMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA", "UTCHMMA",
+                    "UTCQMMA"),
     "global memory": ("LDG", "STG", "RED", "ATOMG"),
     "memory of any kind": ("LD", "ST"),
     "shared memory": ("LDS", "STS", "LDSM", "STSM", "ATOMS"),

@@ -1,7 +1,7 @@
 """The Triton IR of a kernel, read out of a lowered program.
 
-`pallas_call` lowers for a GPU to one custom call that holds MLIR's bytecode. It is read here with the
-bindings that jaxlib ships; no GPU, no plugin and no `triton` package is needed.
+`pallas_call` lowers for a GPU to one custom call that holds MLIR's bytecode. It is read here with
+the bindings that jaxlib ships; no GPU, no plugin and no `triton` package is needed.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ BM = 16
 def starter(x: jax.Array) -> jax.Array:
     """Where to begin: blocks of whole rows, as on a TPU."""
     rows = pl.BlockSpec((16, 300), lambda i: (i, 0))
-    return pl.pallas_call(
+    shares: jax.Array = pl.pallas_call(
         softmax_kernel,
         grid=(4,),
         in_specs=[rows],
@@ -32,10 +32,11 @@ def starter(x: jax.Array) -> jax.Array:
         out_shape=jax.ShapeDtypeStruct((64, 300), jnp.float32),
         compiler_params=pltriton.CompilerParams(num_warps=4),
     )(x)
+    return shares
 
 
 def solution(x: jax.Array) -> jax.Array:
-    """Blocks of 512 columns; those that the array does not have are -inf, whose exponential is 0."""
+    """Blocks of 512 columns; those that the array lacks are -inf, whose exponential is 0."""
 
     def kernel(x_ref: Any, o_ref: Any) -> None:
         there = lax.broadcasted_iota(jnp.int32, (16, 512), 1) < 300
@@ -49,7 +50,7 @@ def solution(x: jax.Array) -> jax.Array:
 def in_blocks_of_512(kernel: Any, x: jax.Array) -> jax.Array:
     """Call a kernel on x in blocks of 16 rows and 512 columns, through Triton."""
     rows = pl.BlockSpec((16, 512), lambda i: (i, 0))
-    return pl.pallas_call(
+    shares: jax.Array = pl.pallas_call(
         kernel,
         grid=(4,),
         in_specs=[rows],
@@ -57,6 +58,7 @@ def in_blocks_of_512(kernel: Any, x: jax.Array) -> jax.Array:
         out_shape=jax.ShapeDtypeStruct((64, 300), jnp.float32),
         compiler_params=pltriton.CompilerParams(num_warps=4),
     )(x)
+    return shares
 
 
 def without_a_mask(x: jax.Array) -> jax.Array:
@@ -69,7 +71,8 @@ def zeros_for_the_missing(x: jax.Array) -> jax.Array:
 
     def kernel(x_ref: Any, o_ref: Any) -> None:
         there = lax.broadcasted_iota(jnp.int32, (16, 512), 1) < 300
-        softmax_kernel(jnp.where(there, x_ref[...], 0), o_ref)
+        shown: Any = jnp.where(there, x_ref[...], 0)
+        softmax_kernel(shown, o_ref)
 
     return in_blocks_of_512(kernel, x)
 

@@ -52,7 +52,7 @@ def matmul_by_triton(
     )(x, y)
 
 
-TILES = (plgpu.TilingTransform((8, 64)), plgpu.SwizzleTransform(128))
+TILES: Any = (plgpu.TilingTransform((8, 64)), plgpu.SwizzleTransform(128))  # type: ignore[abstract]
 """How the tensor cores of both generations want float16 in shared memory."""
 
 
@@ -79,7 +79,7 @@ def matmul_by_wgmma(x: jax.Array, y: jax.Array, *, interpret: Any = None) -> jax
             result: jax.Array = acc[...]
             return result
 
-        o_gmem[...] = pl.run_scoped(multiply, plgpu.ACC(out.shape, out.dtype))
+        o_gmem[...] = pl.run_scoped(multiply, plgpu.ACC(out.shape, out.dtype))  # type: ignore[attr-defined]
 
     call = plgpu.kernel(
         body,
