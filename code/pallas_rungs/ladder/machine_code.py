@@ -16,6 +16,7 @@ from jax import export
 from pallas_rungs.compilers import cuda
 from pallas_rungs.compilers.chips import GPU
 from pallas_rungs.compilers.cuda_report import nvdisasm
+from pallas_rungs.compilers.outcome import CompilerOutcome
 from pallas_rungs.compilers.packages import installed_version
 from pallas_rungs.ir import ptx, sass
 from pallas_rungs.ladder.pretend import abstract_mesh
@@ -74,7 +75,7 @@ def compiled(call: Any, *args: Any, chip: str, lowered_for: str = "") -> dict[st
     program = exported_for(lowered_for or chip, call, *args)
     outcome = cuda.compile_exported(program, chip, listings=True)
     if outcome.kind in ("refused", "crashed"):
-        return {"kind": outcome.kind, "message": _lasting(outcome.message)}
+        return refusal(outcome)
     if outcome.kind != "compiled":
         raise RuntimeError(f"{outcome.kind}: {outcome.message}")
     (kernel,) = outcome.analysis["kernels"]
@@ -93,6 +94,11 @@ def compiled(call: Any, *args: Any, chip: str, lowered_for: str = "") -> dict[st
         "ptx_tensor": next(iter(assembly.of_kind("tensor core")), ""),
         "sass_tensor": next((str(it) for it in code.of_kind("tensor core")), ""),
     }
+
+
+def refusal(outcome: CompilerOutcome) -> dict[str, Any]:
+    """Return what is told of a kernel that did not compile: `kind` and `message`."""
+    return {"kind": outcome.kind, "message": _lasting(outcome.message)}
 
 
 def _lasting(message: str) -> str:

@@ -1,0 +1,33 @@
+"""Pages with records of the CUDA compiler's words: where it is, it proves what they say."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pallas_rungs.book.execute import kernel_environment
+from pallas_rungs.book.notebooks import read_chapter
+from pallas_rungs.book.session import Session
+from pallas_rungs.claims import MIME
+
+PAGE = "lowering/ptx-and-sass"
+
+
+@pytest.mark.cuda
+def test_the_compiler_bears_the_records_out_and_proves_the_claims(root: Path) -> None:
+    code = root / "code"
+    path = root / "book" / f"{PAGE}.md"
+    chapter = read_chapter(PAGE, path, str(path), code / "pallas_rungs", code)
+    assert chapter is not None
+    assert not chapter.faults
+    session = Session(chapter.notebook, kernel_environment(code, fresh=True), 300)
+    assert asyncio.run(session.run()) is None
+    told = [
+        output["data"][MIME]
+        for cell in chapter.notebook.cells
+        for output in cell.get("outputs", ())
+        if MIME in output.get("data", {})
+    ]
+    compiled = [record for record in told if record["rung"] == "compile"]
+    assert len(compiled) > 10
+    assert {record["kind"] for record in compiled} == {"claim"}
