@@ -1,4 +1,4 @@
-"""What is told of a kernel's machine code: the same each time, and nothing of files or processes."""
+"""What is told of a kernel's machine code: the same each time, and nothing of files."""
 
 from typing import Any
 
