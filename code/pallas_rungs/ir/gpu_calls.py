@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from pallas_rungs.ir.errors import IRError
+from pallas_rungs.ir.operations import walked
 
 
 def configurations(lowered: Any, target: str) -> list[dict[str, Any]]:
@@ -52,26 +51,3 @@ def entry(configuration: dict[str, Any], name: str, target: str) -> Any:
             f"the configuration of {target}", f"an entry {name!r}", ", ".join(sorted(configuration))
         )
     return configuration[name]
-
-
-def walked(operation: Any) -> Iterator[Any]:
-    """Yield the operations inside one, at any depth, in the order of the text."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from walked(inner.operation)
-
-
-def counted(module: Any) -> tuple[tuple[str, int], ...]:
-    """Return full names of the operations of a module, and how often each stands in it."""
-    counts = Counter(operation.name for operation in walked(module.operation))
-    return tuple(sorted(counts.items()))
-
-
-def by_dialect(operations: tuple[tuple[str, int], ...]) -> dict[str, int]:
-    """Return the number of operations of each dialect, by its name."""
-    counts: Counter[str] = Counter()
-    for name, count in operations:
-        counts[name.partition(".")[0]] += count
-    return dict(sorted(counts.items()))

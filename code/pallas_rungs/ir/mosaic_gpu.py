@@ -17,7 +17,8 @@ from jaxlib.mlir.passmanager import PassManager
 from jaxlib.mosaic.python import mosaic_gpu as dialect
 
 from pallas_rungs.ir.errors import IRError
-from pallas_rungs.ir.gpu_calls import by_dialect, configurations, counted, entry, walked
+from pallas_rungs.ir.gpu_calls import configurations, entry
+from pallas_rungs.ir.operations import by_dialect, counted, walked
 
 TARGET: Final = "mosaic_gpu_v2"
 """The target of the custom call that a kernel becomes."""

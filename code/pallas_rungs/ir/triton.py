@@ -16,7 +16,8 @@ from jaxlib.mlir import ir
 from jaxlib.triton import dialect
 
 from pallas_rungs.ir.errors import IRError
-from pallas_rungs.ir.gpu_calls import by_dialect, configurations, counted, entry
+from pallas_rungs.ir.gpu_calls import configurations, entry
+from pallas_rungs.ir.operations import by_dialect, counted
 
 TARGET: Final = "__gpu$xla.gpu.triton"
 """The target of the custom call that a kernel becomes."""
