@@ -165,10 +165,11 @@ def _compile(
 ) -> CompilerOutcome:
     request = {"topologies": list(chip.topologies), "hlo": hlo}
     answer = ask(_worker.get(), request, serialized, time_limit, versions)
-    return _answered(answer, versions) if isinstance(answer, Reply) else answer
+    return answered(answer, versions) if isinstance(answer, Reply) else answer
 
 
-def _answered(reply: Reply, versions: dict[str, str]) -> CompilerOutcome:
+def answered(reply: Reply, versions: dict[str, str]) -> CompilerOutcome:
+    """The outcome that a worker's answer tells."""
     header = reply.header
     kind, message = header["kind"], header["message"]
     if "Invalid TPU external name" in message:

@@ -14,15 +14,20 @@ from pallas_rungs.compilers.wire import read_frame, write_frame
 
 def main(request_fd: int, reply_fd: int) -> None:
     """Import jax and libtpu, say so, then compile what comes until the end of the stream."""
+    write_frame(reply_fd, get_ready())
+    while (frame := read_frame(request_fd)) is not None:
+        header, blob = frame
+        write_frame(reply_fd, compile_program(header, blob))
+
+
+def get_ready() -> dict[str, Any]:
+    """Import what compiling needs. Returns what the worker says when it is ready."""
     faulthandler.disable()  # an abort of the compiler says what was wrong; Python's stack adds none
     import jax
     import jax.experimental.topologies
     import jax.export
 
-    write_frame(reply_fd, {"jax": jax.__version__})
-    while (frame := read_frame(request_fd)) is not None:
-        header, blob = frame
-        write_frame(reply_fd, compile_program(header, blob))
+    return {"jax": jax.__version__}
 
 
 def compile_program(request: dict[str, Any], serialized: bytes) -> dict[str, Any]:
