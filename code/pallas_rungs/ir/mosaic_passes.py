@@ -13,6 +13,9 @@ from typing import Final
 from pallas_rungs.ir.errors import IRError
 
 _OPERATION: Final = re.compile(r"^\s*(?:%[^=]+ = )?\"?([a-z]\w*\.[\w.]+)\"?", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"(%[A-Za-z]\w*?)(?:_\d+)+\b")
+_LAYOUT: Final = re.compile(r'#mosaic_tc\.vpad<"([^"]*)">')
+_SIGNATURE: Final = re.compile(r" attributes \{dimension_semantics.*\} \{$")
 _STYLE: Final = (
     ".pr-diff{overflow-x:auto;font:400 .85rem/1.5 monospace;margin:1rem 0}"
     ".pr-diff div{white-space:pre;padding:0 .5rem;border-left:4px solid transparent}"
@@ -65,20 +68,47 @@ class Pass:
         return self.before != self.after
 
     def diff(self, context: int = 0) -> Diff:
-        """The changed lines.
+        """The changed lines, `shortened`; another number in a value's name is no change.
 
         Args:
           context: how many kept lines to show around them.
         """
-        lines = difflib.unified_diff(
-            self.before.splitlines(), self.after.splitlines(), lineterm="", n=context
+        before, after = (
+            shortened(_NUMBERED.sub(r"\1", text)).splitlines() for text in (self.before, self.after)
         )
+        lines = difflib.unified_diff(before, after, lineterm="", n=context)
         kept = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
         return Diff(tuple((line[:1], line[1:].strip()) for line in kept))
 
     def operations(self) -> tuple[Counter[str], Counter[str]]:
         """How many there are of each operation, before and after."""
         return operations(self.before), operations(self.after)
+
+
+def shortened(text: str) -> str:
+    """A module's text with layouts as bare strings and without the attributes of the kernel.
+
+    `#mosaic_tc.vpad<"32,{0,0},(8,128)">` becomes `32,{0,0},(8,128)`.
+    """
+    lines = (_SIGNATURE.sub(" …", line) for line in text.splitlines())
+    return _LAYOUT.sub(r"\1", "\n".join(lines)).replace(" {strides = array<i32>}", "")
+
+
+def layouts(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The layouts that were inferred for each operation's results.
+
+    Returns:
+      (operation, layouts of its results) in the order of the text, of every operation that has any
+      that is not `none`.
+    """
+    found = []
+    for line in text.splitlines():
+        _, said, rest = line.partition("out_layout = [")
+        operation = _OPERATION.match(line)
+        results = tuple(_LAYOUT.findall(rest.partition("]}")[0].partition("], ")[0]))
+        if said and operation and set(results) - {"none"}:
+            found.append((operation[1], results))
+    return tuple(found)
 
 
 def operations(text: str) -> Counter[str]:
