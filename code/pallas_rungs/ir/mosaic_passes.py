@@ -19,8 +19,8 @@ _SIGNATURE: Final = re.compile(r" attributes \{dimension_semantics.*\} \{$")
 _STYLE: Final = (
     ".pr-diff{overflow-x:auto;font:400 .85rem/1.5 monospace;margin:1rem 0}"
     ".pr-diff div{white-space:pre;padding:0 .5rem;border-left:4px solid transparent}"
-    ".pr-diff .pr-gone{border-color:var(--pr-bad,#b3261e)}"
-    ".pr-diff .pr-new{border-color:var(--pr-good,#2e7d32);font-weight:600}"
+    ".pr-diff .pr-gone{border-color:var(--pr-bad,#a81e2b)}"
+    ".pr-diff .pr-new{border-color:var(--pr-good,#22692f);font-weight:600}"
 )
 
 

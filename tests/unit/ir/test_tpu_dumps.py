@@ -14,7 +14,7 @@ from pallas_rungs.compilers import libtpu
 from pallas_rungs.compilers.dumps import MOSAIC, Dumps, compile_with_dumps
 from pallas_rungs.ir.bundles import read_listing
 from pallas_rungs.ir.errors import IRError
-from pallas_rungs.ir.mosaic_passes import read_passes
+from pallas_rungs.ir.mosaic_passes import Pass, layouts, operations, read_passes, shortened
 from pallas_rungs.ir.static_profile import read_static_profile
 from pallas_rungs.ir.utilization import read_utilization
 from pallas_rungs.ir.vmem_report import SPILL, read_vmem_report
@@ -195,3 +195,24 @@ def test_passes_of_another_form_are_refused() -> None:
         read_passes([("original", module)], "k")
     with pytest.raises(IRError, match=r"k: expected a label that begins with `post-`"):
         read_passes([("original", module), ("late", module)], "k")
+
+
+LAID_OUT = """module @m {
+  %a_1 = tpu.load %x {in_layout = [#mosaic_tc.vpad<"none">], out_layout = [#mosaic_tc.vpad<"32">]}
+  "tpu.store"(%a_1) {in_layout = [#mosaic_tc.vpad<"32">], strides = array<i32>} : ()
+}
+"""
+
+
+def test_layouts_of_results_are_listed_and_operations_counted() -> None:
+    assert layouts(LAID_OUT) == (("tpu.load", ("32",)),)
+    assert operations(LAID_OUT) == {"tpu.load": 1, "tpu.store": 1}
+    assert "out_layout = [32]" in shortened(LAID_OUT)
+
+
+def test_another_number_in_a_name_is_no_change_of_the_text_shown() -> None:
+    renamed = LAID_OUT.replace("%a_1", "%a_2")
+    assert Pass("rename", LAID_OUT, renamed).changed
+    assert Pass("rename", LAID_OUT, renamed).diff().lines == ()
+    lines = Pass("other", LAID_OUT, renamed.replace("tpu.load", "tpu.other")).diff().lines
+    assert [mark for mark, _ in lines] == ["-", "+"]
