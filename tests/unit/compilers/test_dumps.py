@@ -164,8 +164,8 @@ def test_flags_dump_no_pass_that_was_not_asked_for() -> None:
 
 
 def test_unknown_kind_and_unknown_program_are_named() -> None:
-    with pytest.raises(ValueError, match=r"no kind of dump \['bundels'\].*'final bundles'"):
-        Dumper(["bundels"])
+    with pytest.raises(ValueError, match=r"no kind of dump \['bundle'\].*'final bundles'"):
+        Dumper(["bundle"])
     dumps = Dumps(CompilerOutcome("refused", "E", "too large"), ())
     with pytest.raises(LookupError, match=r"0 programs begin with 'softmax'.*refused too large"):
         dumps.text("final bundles", "softmax")
