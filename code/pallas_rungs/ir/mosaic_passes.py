@@ -30,9 +30,11 @@ class Diff:
 
     Attributes:
       lines: (mark, line) with the marks of a diff: `-` gone, `+` new, a blank kept.
+      name: the pass, as a page's reader hears it.
     """
 
     lines: tuple[tuple[str, str], ...]
+    name: str = "a pass"
 
     def __str__(self) -> str:
         return "\n".join(f"{mark} {line}" for mark, line in self.lines)
@@ -44,7 +46,8 @@ class Diff:
         )
         return (
             f"<style>{_STYLE}</style>"
-            f'<div class="pr-diff" role="region" tabindex="0" aria-label="A diff">{rows}</div>'
+            f'<div class="pr-diff" role="region" tabindex="0" '
+            f'aria-label="What {escape(self.name)} changed">{rows}</div>'
         )
 
 
@@ -78,7 +81,7 @@ class Pass:
         )
         lines = difflib.unified_diff(before, after, lineterm="", n=context)
         kept = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
-        return Diff(tuple((line[:1], line[1:].strip()) for line in kept))
+        return Diff(tuple((line[:1], line[1:].strip()) for line in kept), self.name)
 
     def operations(self) -> tuple[Counter[str], Counter[str]]:
         """How many there are of each operation, before and after."""

@@ -114,6 +114,7 @@ def test_passes_are_paired_and_their_operations_counted(dumps: Dumps) -> None:
     assert any(mark == "+" and "mosaic_tc.relayout" in line for mark, line in diff.lines)
     assert "mosaic_tc.relayout" in str(diff)
     assert 'class="pr-new"' in diff._repr_html_()
+    assert 'aria-label="What relayout-insertion changed"' in diff._repr_html_()
 
 
 BUNDLES = """     0   :  { %1 = vsyncpa [#a], 0 }
