@@ -92,8 +92,8 @@ class Known(Protocol):
     """What a compiler said, now or when it was recorded (`compilers.records.Known`)."""
 
     @property
-    def remark(self) -> str:
-        """How it is marked, if it comes from a record; else empty."""
+    def made(self) -> str:
+        """The date of the record, if it comes from one; else empty."""
 
 
 class claim:  # noqa: N801 - reads as a statement: `with claim("…", rung="trace"):`
@@ -117,7 +117,7 @@ class claim:  # noqa: N801 - reads as a statement: `with claim("…", rung="trac
         if not self.text:
             raise ValueError("a claim needs a sentence; its text is empty")
         self.rung = _checked_rung(rung)
-        self.remark = given.remark if given is not None else ""
+        self.recorded = given.made if given is not None else ""
 
     def __enter__(self) -> Self:
         _open_rungs.append(self.rung)
@@ -130,8 +130,9 @@ class claim:  # noqa: N801 - reads as a statement: `with claim("…", rung="trac
         traceback: TracebackType | None,
     ) -> bool:
         _open_rungs.pop()
-        if error is None and self.remark:
-            self._emit("unproved", f" (not checked in this build: {self.remark})")
+        if error is None and self.recorded:
+            remark = f" (not checked in this build: from a record of {self.recorded})"
+            self._emit("unproved", remark)
             return False
         if error is None:
             self._emit("claim", "")
