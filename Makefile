@@ -6,7 +6,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup book test cuda bench serve clean pins
+.PHONY: help setup book test cuda records bench serve clean pins
 
 PORT ?= 8000
 # Cheap tests first: what fails, fails early.
@@ -21,6 +21,7 @@ help:
 	@echo "make book    build the site into _build/html"
 	@echo "make test    run every test, the book build among them"
 	@echo "make cuda    install the CUDA compiler for the tests that need it (150 MB)"
+	@echo "make records ask the compilers anew what the book keeps records of"
 	@echo "make serve   build the site and show it at http://127.0.0.1:$(PORT)/"
 	@echo "make bench   measure the build, the compiler worker and the pages (records/bench.json)"
 	@echo "make pins    recompile requirements*.txt from requirements*.in"
@@ -38,6 +39,9 @@ test: setup
 
 cuda: setup
 	@.venv/bin/python tools/cuda_extra.py
+
+records: cuda
+	@.venv/bin/python tools/renew_records.py
 
 bench: setup
 	@.venv/bin/python -m bench

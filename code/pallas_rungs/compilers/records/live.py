@@ -118,7 +118,7 @@ def _compare(name: str, record: Path, value: Any, versions: dict[str, str]) -> N
 
 
 def _how(record: Path) -> str:
-    return f"{RENEW}=1 has the page that asks for it write {record.name}, where the compiler is"
+    return f"where the compiler is, `make records` writes {record.name}"
 
 
 def _write(record: Path, value: Any, versions: dict[str, str]) -> None:

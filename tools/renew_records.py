@@ -1,0 +1,50 @@
+"""Has the compilers say anew what the book keeps records of, and writes what changed.
+
+Usage: renew_records.py
+
+Executes the chapters that show a compiler's words, with libtpu and, where `make cuda` has put it,
+the CUDA compiler. A record that still holds is left as it is, with its date.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import cuda_extra
+
+from pallas_rungs.book.execute import kernel_environment
+from pallas_rungs.book.notebooks import read_chapter
+from pallas_rungs.book.session import Session
+from pallas_rungs.compilers.records import RENEW, live_or_recorded
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ROOT / "code"
+CELL_SECONDS = 300
+
+
+def main() -> int:
+    """Executes the chapters one after the other; 1 where one cannot be read or a cell fails."""
+    if cuda_extra.here():
+        os.environ["PYTHONPATH"] = str(cuda_extra.FOLDER)
+    asked = live_or_recorded.__name__
+    pages = [page for page in sorted(ROOT.glob("book/*/*.md")) if asked in page.read_text("utf-8")]
+    return max((_renew(page) for page in pages), default=0)
+
+
+def _renew(page: Path) -> int:
+    shown = page.relative_to(ROOT).as_posix()
+    print(shown, flush=True)
+    chapter = read_chapter(page.stem, page, shown, CODE / "pallas_rungs", CODE)
+    if chapter is None or chapter.faults:
+        print(f"{shown}: not a chapter, or one with faults; make book tells", file=sys.stderr)
+        return 1
+    environment = {**kernel_environment(CODE, fresh=True), RENEW: "1"}
+    failure = asyncio.run(Session(chapter.notebook, environment, CELL_SECONDS).run())
+    if failure is not None:
+        print(f"{shown}: {failure}", file=sys.stderr)
+    return int(failure is not None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
