@@ -412,7 +412,7 @@ def _end(running: _Running) -> None:
                     child.kill()
         running.process.kill()
         running.process.wait()
-    if running.process.returncode == -signal.SIGKILL:  # perhaps the supervisor itself was killed
+    if running.process.returncode < 0:  # a signal ended the worker, or the supervisor itself
         _kill_strays(running.folder)
     shutil.rmtree(running.folder, ignore_errors=True)
 

@@ -268,12 +268,17 @@ def test_a_worker_is_refused_memory_before_the_machine_has_none(
         assert reply.header["got"] == got
 
 
-def test_what_a_worker_started_ends_also_when_its_supervisor_is_killed(worker: Worker) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_what_a_worker_started_ends_also_when_its_supervisor_is_killed(
+    worker: Worker, number: signal.Signals
+) -> None:
     reply = worker.request({"do": "child", "own_session": True}, time_limit=30)
     assert isinstance(reply, Reply)
     assert worker.pid is not None
     child = psutil.Process(reply.header["child"])
-    os.kill(worker.pid, signal.SIGKILL)
+    os.kill(worker.pid, number)
+    while worker.alive:
+        time.sleep(0.01)
     assert isinstance(worker.request({"do": "echo", "say": 1}, time_limit=30), Died | Reply)
     _, alive = psutil.wait_procs([child], timeout=5)
     assert alive == []
