@@ -66,8 +66,10 @@ def install_cell(pins: Mapping[str, str], repository: str, commit: str) -> str:
         at = f"@{commit}" if commit else ""
         wanted.append(f"'pallas-rungs @ git+{repository}{at}'")
     return (
-        "# Installs what this page was verified with. Run it once; restart when asked to.\n"
-        f"%pip install -q {' '.join(wanted)}"
+        "# Installs what this page was verified with, on a CPU. Asked to restart, do, and run this "
+        "cell again.\n"
+        f"%pip install -q {' '.join(wanted)}\n"
+        "%env JAX_PLATFORMS=cpu"
     )
 
 
