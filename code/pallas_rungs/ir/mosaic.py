@@ -20,8 +20,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 from jaxlib.mosaic.python import tpu
 
+from pallas_rungs.ir.calls import custom_calls_to
 from pallas_rungs.ir.errors import IRError
-from pallas_rungs.ir.operations import by_dialect, counted, walked
+from pallas_rungs.ir.operations import ByDialect, counted
 
 TARGET: Final = "tpu_custom_call"
 """The target of the custom call that a kernel becomes."""
@@ -80,7 +81,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class MosaicModule:
+class MosaicModule(ByDialect):
     """A kernel as Mosaic's module.
 
     Attributes:
@@ -115,24 +116,18 @@ class MosaicModule:
         return tuple(argument.space for argument in self.of_role("operand"))
 
     @property
-    def dialects(self) -> dict[str, int]:
-        """Name of a dialect -> how many operations of it stand in the module."""
-        return by_dialect(self.operations)
-
-    @property
     def vocabularies(self) -> tuple[int, int]:
         """How many operations are MLIR's own, and how many are the TPU's; functions aside."""
         found = self.dialects
         return sum(found.get(name, 0) for name in GENERIC), found.get("tpu", 0)
 
     def __str__(self) -> str:
-        dialects = ", ".join(f"{name} {count}" for name, count in self.dialects.items())
         return "\n".join(
             [
                 f"{self.name}, grid {self.grid}, {', '.join(self.semantics) or 'no semantics'}",
                 *(f"  {argument}" for argument in self.arguments),
                 *(f"  operand {i}: {window}" for i, window in enumerate(self.windows)),
-                f"  operations: {dialects}",
+                f"  operations: {self.dialects_text}",
             ]
         )
 
@@ -149,12 +144,9 @@ def mosaic_modules(lowered: Any) -> tuple[MosaicModule, ...]:
     Raises:
       IRError: a custom call of a kernel is not as this reader knows it.
     """
-    module = lowered.compiler_ir("stablehlo")
     return tuple(
-        decoded(ir.StringAttr(operation.attributes["backend_config"]).value)
-        for operation in walked(module.operation)
-        if operation.name == "stablehlo.custom_call"
-        and ir.StringAttr(operation.attributes["call_target_name"]).value == TARGET
+        decoded(ir.StringAttr(call.attributes["backend_config"]).value)
+        for _, call in custom_calls_to(lowered, TARGET)
     )
 
 

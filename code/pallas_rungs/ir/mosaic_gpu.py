@@ -16,9 +16,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 from jaxlib.mosaic.python import mosaic_gpu as dialect
 
+from pallas_rungs.ir.calls import configuration, custom_calls_to, entry
 from pallas_rungs.ir.errors import IRError
-from pallas_rungs.ir.gpu_calls import configurations, entry
-from pallas_rungs.ir.operations import by_dialect, counted, walked
+from pallas_rungs.ir.operations import ByDialect, counted, walked
 
 TARGET: Final = "mosaic_gpu_v2"
 """The target of the custom call that a kernel becomes."""
@@ -28,7 +28,7 @@ _DECODE: Final = "builtin.module(mosaic_gpu-serde{serialize=false})"
 
 
 @dataclass(frozen=True)
-class MosaicGPUModule:
+class MosaicGPUModule(ByDialect):
     """A kernel as Mosaic GPU's compiler gets it.
 
     Attributes:
@@ -51,17 +51,11 @@ class MosaicGPUModule:
     inline_asm: tuple[tuple[str, int], ...]
     text: str
 
-    @property
-    def dialects(self) -> dict[str, int]:
-        """Name of a dialect -> how many operations of it stand in the module."""
-        return by_dialect(self.operations)
-
     def __str__(self) -> str:
-        counts = ", ".join(f"{name} {count}" for name, count in self.dialects.items())
         return (
             f"{self.name} for {self.arch[0]}.{self.arch[1]}: blocks {self.blocks}, "
             f"threads {self.threads}, {self.shared_bytes} bytes of shared memory\n"
-            f"  operations: {counts}"
+            f"  operations: {self.dialects_text}"
         )
 
     def __repr__(self) -> str:
@@ -77,10 +71,17 @@ def mosaic_gpu_modules(lowered: Any) -> tuple[MosaicGPUModule, ...]:
     Raises:
       IRError: a custom call of a kernel is not as this reader knows it.
     """
-    return tuple(
-        _decoded(ir.StringAttr(entry(configuration, "module", TARGET)).value_bytes)
-        for configuration in configurations(lowered, TARGET)
-    )
+    return tuple(decoded(call) for _, call in custom_calls_to(lowered, TARGET))
+
+
+def decoded(call: Any) -> MosaicGPUModule:
+    """Read the module out of a kernel's custom call.
+
+    Raises:
+      IRError: the call is not as this reader knows it.
+    """
+    module = entry(configuration(call, TARGET), "module", TARGET)
+    return _decoded(ir.StringAttr(module).value_bytes)
 
 
 def _decoded(bytecode: bytes) -> MosaicGPUModule:

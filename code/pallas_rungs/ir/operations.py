@@ -7,6 +7,26 @@ from collections.abc import Iterator
 from typing import Any
 
 
+class ByDialect:
+    """What has its operations counted, and so those of each dialect.
+
+    Attributes:
+      operations: full name of an operation -> how often it stands there.
+    """
+
+    operations: tuple[tuple[str, int], ...]
+
+    @property
+    def dialects(self) -> dict[str, int]:
+        """Name of a dialect -> how many operations of it."""
+        return by_dialect(self.operations)
+
+    @property
+    def dialects_text(self) -> str:
+        """The dialects in a line, for printing."""
+        return ", ".join(f"{name} {count}" for name, count in self.dialects.items())
+
+
 def walked(operation: Any) -> Iterator[Any]:
     """Yield the operations inside one, at any depth, in the order of the text."""
     for region in operation.regions:

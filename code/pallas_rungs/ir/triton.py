@@ -15,16 +15,16 @@ from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from jaxlib.triton import dialect
 
+from pallas_rungs.ir.calls import configuration, custom_calls_to, entry
 from pallas_rungs.ir.errors import IRError
-from pallas_rungs.ir.gpu_calls import configurations, entry
-from pallas_rungs.ir.operations import by_dialect, counted
+from pallas_rungs.ir.operations import ByDialect, counted
 
 TARGET: Final = "__gpu$xla.gpu.triton"
 """The target of the custom call that a kernel becomes."""
 
 
 @dataclass(frozen=True)
-class TritonKernel:
+class TritonKernel(ByDialect):
     """A kernel as Triton's compiler gets it.
 
     Attributes:
@@ -43,16 +43,10 @@ class TritonKernel:
     operations: tuple[tuple[str, int], ...]
     text: str
 
-    @property
-    def dialects(self) -> dict[str, int]:
-        """Name of a dialect -> how many operations of it stand in the module."""
-        return by_dialect(self.operations)
-
     def __str__(self) -> str:
-        counts = ", ".join(f"{name} {count}" for name, count in self.dialects.items())
         return (
             f"{self.name}, grid {self.grid}, {self.num_warps} warps, {self.num_stages} stages\n"
-            f"  operations: {counts}"
+            f"  operations: {self.dialects_text}"
         )
 
     def __repr__(self) -> str:
@@ -91,16 +85,23 @@ def triton_kernels(lowered: Any) -> tuple[TritonKernel, ...]:
     Raises:
       IRError: a custom call of a kernel is not as this reader knows it.
     """
-    return tuple(_kernel(configuration) for configuration in configurations(lowered, TARGET))
+    return tuple(decoded(call) for _, call in custom_calls_to(lowered, TARGET))
 
 
-def _kernel(configuration: dict[str, Any]) -> TritonKernel:
+def decoded(call: Any) -> TritonKernel:
+    """Read a kernel out of its custom call.
+
+    Raises:
+      IRError: the call is not as this reader knows it.
+    """
+    said = configuration(call, TARGET)
+
     def number(name: str) -> int:
-        return int(ir.IntegerAttr(entry(configuration, name, TARGET)).value)
+        return int(ir.IntegerAttr(entry(said, name, TARGET)).value)
 
-    module = _parsed(ir.StringAttr(entry(configuration, "ir", TARGET)).value_bytes)
+    module = _parsed(ir.StringAttr(entry(said, "ir", TARGET)).value_bytes)
     return TritonKernel(
-        name=ir.StringAttr(entry(configuration, "name", TARGET)).value,
+        name=ir.StringAttr(entry(said, "name", TARGET)).value,
         grid=(number("grid_x"), number("grid_y"), number("grid_z")),
         num_warps=number("num_warps"),
         num_stages=number("num_stages"),

@@ -9,18 +9,22 @@ from pallas_rungs.book.execute import kernel_environment
 from pallas_rungs.book.notebooks import read_chapter
 from pallas_rungs.book.session import Session
 from pallas_rungs.claims import MIME
+from pallas_rungs.compilers.once import FOLDER
 
 PAGE = "lowering/ptx-and-sass"
 
 
 @pytest.mark.cuda
-def test_the_compiler_bears_the_records_out_and_proves_the_claims(root: Path) -> None:
+def test_the_compiler_bears_the_records_out_and_proves_the_claims(
+    root: Path, tmp_path: Path
+) -> None:
     code = root / "code"
     path = root / "book" / f"{PAGE}.md"
     chapter = read_chapter(PAGE, path, str(path), code / "pallas_rungs", code)
     assert chapter is not None
     assert not chapter.faults
-    session = Session(chapter.notebook, kernel_environment(code, fresh=True), 300)
+    environment = {**kernel_environment(code, fresh=True), FOLDER: str(tmp_path)}
+    session = Session(chapter.notebook, environment, 300)
     assert asyncio.run(session.run()) is None
     told = [
         output["data"][MIME]

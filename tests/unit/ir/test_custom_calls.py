@@ -11,7 +11,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from jaxlib.mlir import ir
 
-from pallas_rungs.ir.custom_calls import _bytecode, _counted, custom_calls, operations
+from pallas_rungs.ir import mosaic_gpu, triton
+from pallas_rungs.ir.custom_calls import custom_calls, operations
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ladder.pretend import Pretend
 
@@ -68,16 +69,30 @@ def test_an_interpreted_kernel_is_no_custom_call_but_a_program() -> None:
     assert operations(program)["stablehlo.exponential"] == 1
 
 
-def test_a_call_without_its_module_is_refused() -> None:
-    class Call:
-        attributes: dict[str, Any]
+class Call:
+    """A custom call that says what a test has it say."""
 
+    attributes: dict[str, Any]
+
+    def __str__(self) -> str:
+        return "a call"
+
+
+@pytest.mark.parametrize("reader", [triton.decoded, mosaic_gpu.decoded])
+def test_a_call_without_its_module_is_refused(reader: Callable[[Any], Any]) -> None:
+    call = Call()
+    call.attributes = {}
+    with pytest.raises(IRError, match=r"expected an attribute mhlo\.backend_config"):
+        reader(call)
     with ir.Context():
-        Call.attributes = {"mhlo.backend_config": ir.Attribute.parse("{grid_x = 4 : i32}")}
-        with pytest.raises(IRError, match="expected an attribute ir, found grid_x"):
-            _bytecode(Call, "ir")
+        call.attributes = {"mhlo.backend_config": ir.Attribute.parse("{grid_x = 4 : i32}")}
+        with pytest.raises(IRError, match=r"expected an entry '(ir|module)', found grid_x"):
+            reader(call)
 
 
 def test_bytecode_of_something_else_is_refused() -> None:
-    with pytest.raises(IRError, match="expected MLIR bytecode"):
-        _counted(b"ML\xefR nothing", lambda _: None, "")
+    call = Call()
+    with ir.Context():
+        call.attributes = {"mhlo.backend_config": ir.Attribute.parse('{module = "ML nothing"}')}
+        with pytest.raises(IRError, match="expected MLIR bytecode"):
+            mosaic_gpu.decoded(call)

@@ -12,8 +12,8 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 from jax.experimental.pallas import triton as pltriton
 
 from pallas_rungs.ir import gpu_rules
+from pallas_rungs.ir.calls import configuration, custom_calls_to, entry
 from pallas_rungs.ir.errors import IRError
-from pallas_rungs.ir.gpu_calls import configurations, entry
 from pallas_rungs.ir.mosaic_gpu import mosaic_gpu_modules
 from pallas_rungs.ir.triton import accesses, triton_kernels
 from pallas_rungs.ladder.pretend import abstract_mesh
@@ -128,9 +128,10 @@ def test_a_mosaic_gpu_module_says_how_it_is_launched() -> None:
 
 
 def test_a_configuration_that_has_changed_is_named() -> None:
-    (configuration,) = configurations(lowered(by_mosaic, (192, 128)), "mosaic_gpu_v2")
+    target = "mosaic_gpu_v2"
+    ((_, call),) = custom_calls_to(lowered(by_mosaic, (192, 128)), target)
     with pytest.raises(IRError, match=r"configuration of mosaic_gpu_v2: .*'ir', found kernel_hash"):
-        entry(configuration, "ir", "mosaic_gpu_v2")
+        entry(configuration(call, target), "ir", target)
 
 
 def test_rules_are_all_there_and_keyed_by_primitives() -> None:
