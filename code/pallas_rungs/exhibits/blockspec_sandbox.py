@@ -99,7 +99,12 @@ def _draw_dims(rng: random.Random) -> tuple[Dimension, ...]:
     if rng.random() < 0.25:
         kinds = [rng.choice(("element", "element", "squeezed")) for _ in range(rank)]
     if rng.random() < 0.04:
-        kinds = ["squeezed"] * rank
+        # A block without axes meets lowering's rule of shapes only where the array has one element.
+        return tuple(Dimension(1, 1, "squeezed", rng.choice(INDEXES)) for _ in range(rank))
+    if rng.random() < 0.04:
+        # Element offsets in two programs: the second one strays, and is clamped to what is left.
+        block = 128 * rng.randint(1, 4)
+        return (Dimension(2 * block, block, "blocked", "scaled"),)
     return tuple(
         _draw_dim(rng, kind, unit) for kind, unit in zip(kinds, (1, 8, 128)[-rank:], strict=True)
     )
