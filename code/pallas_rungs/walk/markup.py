@@ -19,6 +19,7 @@ from pallas_rungs.walk.errors import ExcerptError
 from pallas_rungs.walk.excerpt import Excerpt, PlacedNote
 
 _ROLE = re.compile(r"\{[a-z][\w:+-]*\}`")
+_TARGET = re.compile(r'<a href="([^"]*)"')
 
 
 def excerpt_html(drawn: Excerpt, ident: str | None = None, caption_html: str | None = None) -> str:
@@ -55,10 +56,11 @@ def excerpt_html(drawn: Excerpt, ident: str | None = None, caption_html: str | N
 
 
 def inline_html(text: str) -> str:
-    """Inline Markdown to HTML: code, emphasis, links. Raw HTML is shown as text.
+    """Inline Markdown to HTML: code, emphasis, links to addresses. Raw HTML is shown as text.
 
     Raises:
-        ExcerptError: if `text` holds a role such as ``{term}`…```.
+        ExcerptError: if `text` holds a role such as ``{term}`…```, or a link to a page of the book:
+            neither is resolved here.
     """
     if found := _ROLE.search(text):
         raise ExcerptError(
@@ -66,6 +68,12 @@ def inline_html(text: str) -> str:
             f"the reference into the text around the excerpt. The note: {text!r}"
         )
     rendered: str = MarkdownIt("commonmark", {"html": False}).renderInline(" ".join(text.split()))
+    for target in _TARGET.findall(rendered):
+        if not target.startswith(("https://", "http://")):
+            raise ExcerptError(
+                f"a note links to {target!r}: only links to web addresses work there. Put the link "
+                f"to a page of the book into the text around the excerpt. The note: {text!r}"
+            )
     return rendered
 
 

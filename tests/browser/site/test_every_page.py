@@ -1,14 +1,27 @@
 """Checks of all pages of the built site."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+
+from browser.launching import launched
 
 from . import checks
 
 
 @pytest.fixture(scope="module")
-def surveys(browser, base, pages):
-    """Every page of the site, looked at once."""
-    return {name: checks.survey(browser, base, name) for name in pages}
+def surveys(chromium, base, pages):
+    """Every page of the site, looked at once, by as many browsers as there are cores."""
+    browsers = min(os.cpu_count() or 1, 4)
+
+    def surveyed(names):
+        with launched(chromium) as browser:
+            return {name: checks.survey(browser, base, name) for name in names}
+
+    with ThreadPoolExecutor(browsers) as pool:
+        parts = pool.map(surveyed, (pages[first::browsers] for first in range(browsers)))
+        return {name: found for part in parts for name, found in part.items()}
 
 
 def assert_none(found):

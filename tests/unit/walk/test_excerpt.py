@@ -230,3 +230,20 @@ def test_a_role_in_a_note_is_refused(package):
     drawn = excerpt(package(SOURCE).module, "stop", notes=[Note("return 0", "a {term}`block`")])
     with pytest.raises(ExcerptError, match="roles do not work there"):
         drawn._repr_html_()
+
+
+@pytest.mark.parametrize("target", ["rule-tables.md", "../start/edges.md#masks", "#below"])
+def test_a_link_to_a_page_in_a_note_is_refused(package, target):
+    drawn = excerpt(
+        package(SOURCE).module, "stop", notes=[Note("return 0", f"see [there]({target})")]
+    )
+    with pytest.raises(ExcerptError, match=r"links to .*only links to web addresses"):
+        drawn._repr_html_()
+
+
+def test_a_link_to_an_address_in_a_note_is_kept(package):
+    note = Note("return 0", "see [there](https://example.org/a?b=1&c=2)")
+    assert (
+        'href="https://example.org/a?b=1&amp;c=2"'
+        in excerpt(package(SOURCE).module, "stop", notes=[note])._repr_html_()
+    )
