@@ -13,13 +13,18 @@ from jax.experimental.pallas import tpu as pltpu
 from pallas_rungs.kernels.checks import (
     at_least_float32,
     block_size,
+    check_alike,
     check_attention,
     check_blocks_divide,
     check_matrix,
+    check_product,
     check_table,
     float_dtypes,
+    product_blocks,
 )
 from unit.kernels.matrices import FLOAT32, GATE
+
+BFLOAT16 = jnp.dtype(jnp.bfloat16)
 
 
 @GATE
@@ -144,3 +149,85 @@ def test_a_table_gives_its_length() -> None:
 def test_what_is_no_table_is_named(array: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_table("table", array)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.zeros((2, 4), np.float32), r"the shape of y is \(2, 4\), but it must be that of x, "),
+        (np.zeros((2, 3), np.int32), r"the dtype of y is int32, but it must be that of x, float"),
+    ],
+    ids=["shape", "dtype"],
+)
+def test_arrays_that_are_not_alike_are_named(y: np.ndarray, message: str) -> None:
+    x = np.zeros((2, 3), np.float32)
+    check_alike("x", x, "y", x.copy())
+    with pytest.raises(ValueError, match=message):
+        check_alike("x", x, "y", y)
+
+
+def test_a_product_gives_its_sizes() -> None:
+    x, y = np.zeros((2, 3), np.float32), np.zeros((3, 5), np.float32)
+    assert check_product(x, y) == (2, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.zeros((5, 3), np.float32), r"the shape of y is \(5, 3\).* needs the 3 columns of x, "),
+        (np.zeros((3, 5), BFLOAT16), r"the dtype of y is bfloat16, but it must be that of x, fl"),
+        (np.zeros((3, 5), np.int8), r"the dtype of y is int8, but the kernel is written for"),
+    ],
+    ids=["inner axes", "dtypes", "another dtype"],
+)
+def test_what_has_no_product_is_named(y: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_product(np.zeros((2, 3), np.float32), y)
+
+
+def test_each_block_of_a_product_is_held_against_its_own_axis() -> None:
+    assert product_blocks((8, 256, 384), 16, 512, 768) == (8, 256, 384)
+    assert product_blocks([64, 640, 1024], 16, 512, 768) == (16, 512, 768)
+    for block, said in (
+        ((4, 128, 128), "bm is 4"),
+        ((8, 64, 128), "bk is 64"),
+        ((8, 128, 96), "bn"),
+    ):
+        with pytest.raises(ValueError, match=f"{said}.* but a block takes a multiple of"):
+            product_blocks(block, 16, 512, 768)
+
+
+@pytest.mark.parametrize("block", [(8, 128), (8, 128, 128, 128), 128, None, {8: 0, 128: 1, 9: 2}])
+def test_a_block_has_a_size_for_each_axis(block: object) -> None:
+    with pytest.raises(ValueError, match=r"block is .*, but the kernel takes \(bm, bk, bn\): pass"):
+        product_blocks(block, 16, 512, 768)
+
+
+def _heads(*shape: int, dtype: object = np.float32) -> np.ndarray:
+    return np.zeros(shape, dtype)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v", "message"),
+    [
+        (_heads(2, 3, 8, dtype=np.int8), *[_heads(2, 5, 8)] * 2, "the dtype of q is int8"),
+        (_heads(8), *[_heads(8)] * 2, r"the shape of q is \(8,\), but it must be \(heads, Tq, d\)"),
+        (_heads(2, 3, 8), *[_heads(5, 8)] * 2, r"the shape of k is \(5, 8\), but it must be that"),
+        (_heads(2, 3, 8), *[_heads(2, 5, 4)] * 2, r"the shape of k is \(2, 5, 4\), but it must"),
+        (_heads(2, 3, 8), *[_heads(1, 5, 8)] * 2, r"the shape of k is \(1, 5, 8\), but it must"),
+        (_heads(2, 3, 8), _heads(2, 5, 8), _heads(2, 4, 8), "the shape of v is .* that of k"),
+        (_heads(2, 3, 8), *[_heads(2, 5, 8, dtype=BFLOAT16)] * 2, "the dtype of k is bfloat16"),
+        (_heads(2, 0, 8), *[_heads(2, 5, 8)] * 2, r"the shape of q is \(2, 0, 8\).*over nothing"),
+        (_heads(2, 3, 8), *[_heads(2, 0, 8)] * 2, r"the shape of k is \(2, 0, 8\).*over nothing"),
+    ],
+    ids=["dtype", "rank", "ranks", "d", "heads", "v", "dtypes", "no query", "no key"],
+)
+def test_what_does_not_attend_is_named(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_attention(q, k, v, causal=False)
+
+
+def test_one_query_and_one_key_attend() -> None:
+    assert check_attention(*[_heads(1, 1)] * 3, causal=True) == (1, 1, 1, 1)
