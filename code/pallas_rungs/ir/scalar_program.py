@@ -17,6 +17,7 @@ Three facts of the listing make it a program that can be executed:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -28,6 +29,8 @@ _NAME: Final = re.compile(r"%\w+")
 _THREAD: Final = re.compile(r"\[thread:\$\d+\]")
 _PREDICATE: Final = re.compile(r",? *\(!?%p\w+(?:, *[^)]*)?\) *,?")
 _TAG: Final = re.compile(r"(?:^| )(\w+)=(?= |$)")
+_ADDRESS: Final = re.compile(r"\s*\[[^ ]*(?: \+ [^ ]*)*\]+")
+_ALLOCATION: Final = re.compile(r"#\w+")
 _OPENING, _CLOSING = "([{<", ")]}>"
 
 EFFECTS: Final = ("sbr", "scall", "dma", "vsync", "vwait", "sst", "inlined_call", "sdma")
@@ -161,7 +164,7 @@ def read_program(listing: Listing, name: str, delay_slots: int) -> ScalarProgram
     """
     first_of = _first_bundles(listing, name, delay_slots)
     number_of = {address: number for number, address in enumerate(first_of)}
-    operations = list(_operations(listing))
+    operations = _without_lost_stores(list(_operations(listing)))
     needed = _needed(operations)
     held: list[list[Operation]] = [[] for _ in first_of]
     number = 0
@@ -223,6 +226,25 @@ def _operations(listing: Listing) -> Iterator[Operation]:
                     tuple(split_operands(instruction.operands)),
                     tuple(_TAG.findall(instruction.comment)),
                 )
+
+
+def _without_lost_stores(operations: list[Operation]) -> list[Operation]:
+    """Leave out what is stored in allocations that nothing else names: nothing can read it."""
+    stores = [operation for operation in operations if operation.opcode == "sst"]
+    where = {id(store): _ALLOCATION.findall(_ADDRESS.match(store.instruction.operands)[0])
+             for store in stores if _ADDRESS.match(store.instruction.operands)}
+    named = Counter(
+        name
+        for operation in operations
+        for name in _ALLOCATION.findall(operation.instruction.operands)
+    )
+    for names in where.values():
+        named.subtract(names)
+    return [
+        operation
+        for operation in operations
+        if not where.get(id(operation)) or any(named[name] for name in where[id(operation)])
+    ]
 
 
 def _is_vectors(instruction: Instruction) -> bool:
