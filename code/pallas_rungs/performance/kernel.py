@@ -66,9 +66,9 @@ class KernelEstimate:
       cycles_per_step: cycles of that loop for each trip.
       outside_cycles: cycles spent outside of that loop.
       bundles: bundles of the code.
-      hbm_read_bytes: bytes that its DMAs read from HBM.
-      hbm_written_bytes: bytes that its DMAs write to HBM.
-      dmas: DMAs started.
+      hbm_read_bytes: bytes that its DMAs read from HBM, those of all cores.
+      hbm_written_bytes: bytes that its DMAs write to HBM, those of all cores.
+      dmas: DMAs started by one core.
       vmem_bytes: VMEM that the compiler gave it; 0 where it tells none.
       spills: stores of vector registers for want of registers, executed.
       fills: loads of them again, executed.
@@ -227,8 +227,8 @@ class KernelProgram:
             cycles_per_step=main.cycles / main.trips if main else machine.time,
             outside_cycles=machine.time - (main.cycles if main else 0.0),
             bundles=self.program.bundles,
-            hbm_read_bytes=machine.engine.read_bytes,
-            hbm_written_bytes=machine.engine.written_bytes,
+            hbm_read_bytes=machine.engine.read_bytes * int(self.clock.cores.value),
+            hbm_written_bytes=machine.engine.written_bytes * int(self.clock.cores.value),
             dmas=machine.engine.started,
             vmem_bytes=vmem_bytes,
             spills=busy.get(SPILLS, 0),
@@ -302,7 +302,8 @@ def _bound(occupancy: dict[str, float], stalled: float) -> str:
     if stalled > STALLED:
         if units["HBM"] > HBM_BUSY:
             return f"HBM ({units['HBM']:.0%} of its rate)"
-        return f"DMA latency ({stalled:.0%} of the cycles wait, HBM {units['HBM']:.0%})"
+        return f"waiting for DMAs ({stalled:.0%} of the cycles; HBM at {units['HBM']:.0%})"
     if units[busiest] >= UNIT_BUSY:
-        return f"{busiest} ({units[busiest]:.0%})"
+        of = "rate" if busiest == "HBM" else "capacity"
+        return f"{busiest} ({units[busiest]:.0%} of its {of})"
     return f"the schedule: dependences and latencies (busiest: {busiest}, {units[busiest]:.0%})"

@@ -101,7 +101,7 @@ class Machine:
     def unknown(self, what: str) -> int:
         """Guess a value, and note that it was guessed."""
         self.unresolved[what] += 1
-        return self.unresolved[what] % 5 if what in self.varied else self.guess
+        return 2 + self.unresolved[what] % 5 if what in self.varied else self.guess
 
     def load(self, address: int, name: str) -> int:
         """Return a word of SMEM."""

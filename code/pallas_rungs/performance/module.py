@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pallas_rungs.ir.errors import IRError
@@ -101,9 +101,10 @@ class _Module:
         top = self._run_top_level(kernels)
         if top is not None:
             cycles = top.time
-            read, written = top.engine.read_bytes, top.engine.written_bytes
+            cores = int(self.clock.cores.value)
+            read, written = top.engine.read_bytes * cores, top.engine.written_bytes * cores
             kernels = {
-                name: _executed(kernel, top.called[name]) for name, kernel in kernels.items()
+                name: replace(kernel, times=top.called[name]) for name, kernel in kernels.items()
             }
         else:
             self.unresolved += self.launches.undecided
@@ -254,9 +255,3 @@ _COMPUTES: Final = (
 def _as_file(name: str) -> str:
     """Return a program's name as libtpu writes it in the name of a file."""
     return re.sub(r"[^\w.\-]", "_", name)
-
-
-def _executed(kernel: KernelEstimate, times: int) -> KernelEstimate:
-    from dataclasses import replace
-
-    return replace(kernel, times=times)

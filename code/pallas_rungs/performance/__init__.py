@@ -1,0 +1,11 @@
+"""Time on a chip that is not there: estimates from what its compiler dumps.
+
+The parts, in the order in which a program goes through them: `ir.bundles` reads the dumped listing,
+`ir.scalar_program` takes its scalar half out, `interpreter` executes it on a `machine` whose DMAs
+`dma` simulates with the constants of `clock`, `kernel` and `module` make estimates of the counts,
+and `estimate` compiles a function and puts it all together.
+"""
+
+from pallas_rungs.performance.estimate import Estimate, EstimateError, estimate
+
+__all__ = ["Estimate", "EstimateError", "estimate"]
