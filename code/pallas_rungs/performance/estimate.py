@@ -25,7 +25,7 @@ from pallas_rungs.compilers.libtpu import install_line
 from pallas_rungs.performance.accuracy import accuracy_of
 from pallas_rungs.performance.clock import Clock, clock_of
 from pallas_rungs.performance.kernel import KernelEstimate
-from pallas_rungs.performance.module import ModuleEstimate, estimate_module
+from pallas_rungs.performance.module import TOP_LEVEL, ModuleEstimate, estimate_module
 from pallas_rungs.performance.operands import integer_operands
 
 METHOD: Final = "scalar program executed and DMAs simulated, from libtpu's final schedule"
@@ -179,8 +179,16 @@ def estimate(
         )
     dumps = _DUMPER.compile(bytes(exported.serialize()), clock.chip, time_limit)
     _see_that_it_compiled(dumps, clock.chip)
+    listings = dumps.of("packed bundles")
+    if TOP_LEVEL not in listings:
+        raise EstimateError(
+            "refused",
+            "the compiler made no program for the chip, so there is nothing to estimate: "
+            "the result does not depend on an argument that jax traces "
+            "(a function of NumPy is computed while it is traced)",
+        )
     module = estimate_module(
-        dumps.of("packed bundles"),
+        listings,
         dumps.of("utilization"),
         dumps.outcome.hlo,
         clock,
