@@ -173,6 +173,7 @@ class Dumper:
           serialized: what `jax.export.Exported.serialize` gave for the platform `tpu`.
           chip: a name or alias of a TPU chip.
           time_limit: seconds, the worker's start-up not counted.
+          hlo: have the optimised HLO in the outcome.
 
         Returns:
           Outcome and files. Nothing that the program does to the compiler raises.

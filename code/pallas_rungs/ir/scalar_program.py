@@ -10,8 +10,8 @@ Three facts of the listing make it a program that can be executed:
   listing is the one after register allocation, so the registers alone tell where a value comes
   from: a phi and a cast (`int_to_ptr`) name the register that they read, and do nothing.
 * All instructions of a bundle read before any of them writes.
-* The bundles in a branch's *delay slots* are issued whether it is taken or not. Their number belongs
-  to the chip; the listing does not tell it.
+* The bundles in a branch's *delay slots* are issued whether it is taken or not. Their number
+  belongs to the chip; the listing does not tell it.
 """
 
 from __future__ import annotations
@@ -183,9 +183,7 @@ def read_program(listing: Listing, name: str, delay_slots: int) -> ScalarProgram
         Block(first, end, tuple(inside), target)
         for first, end, inside, target in zip(first_of, ends, held, targets, strict=True)
     )
-    return ScalarProgram(
-        name, blocks, delay_slots, _spaces(operations), tuple(_unknown(listing))
-    )
+    return ScalarProgram(name, blocks, delay_slots, _spaces(operations), tuple(_unknown(listing)))
 
 
 def _first_bundles(listing: Listing, name: str, delay_slots: int) -> list[int]:
@@ -230,20 +228,19 @@ def _operations(listing: Listing) -> Iterator[Operation]:
 
 def _without_lost_stores(operations: list[Operation]) -> list[Operation]:
     """Leave out what is stored in allocations that nothing else names: nothing can read it."""
-    stores = [operation for operation in operations if operation.opcode == "sst"]
-    where = {id(store): _ALLOCATION.findall(_ADDRESS.match(store.instruction.operands)[0])
-             for store in stores if _ADDRESS.match(store.instruction.operands)}
-    named = Counter(
-        name
-        for operation in operations
-        for name in _ALLOCATION.findall(operation.instruction.operands)
-    )
-    for names in where.values():
-        named.subtract(names)
+    named: Counter[str] = Counter()
+    stored: dict[int, list[str]] = {}
+    for place, operation in enumerate(operations):
+        text = operation.instruction.operands
+        address = _ADDRESS.match(text) if operation.opcode == "sst" else None
+        if address is not None:
+            stored[place] = _ALLOCATION.findall(address[0])
+            text = text[address.end() :]
+        named.update(_ALLOCATION.findall(text))
     return [
         operation
-        for operation in operations
-        if not where.get(id(operation)) or any(named[name] for name in where[id(operation)])
+        for place, operation in enumerate(operations)
+        if not stored.get(place) or any(named[name] for name in stored[place])
     ]
 
 
@@ -275,7 +272,9 @@ def _needed(operations: list[Operation]) -> set[str]:
     """Names of the values that what has an effect depends on."""
     makers = {operation.result: operation for operation in operations if operation.result}
     needed: set[str] = set()
-    waiting = [name for operation in operations if operation.has_effect for name in operation.reads()]
+    waiting = [
+        name for operation in operations if operation.has_effect for name in operation.reads()
+    ]
     while waiting:
         name = waiting.pop()
         if name in needed:

@@ -85,9 +85,7 @@ def estimate_file(
             if case is None or case in (name, name.removeprefix(target.symbol).strip())
         ]
         if not chosen:
-            there = ", ".join(
-                name.removeprefix(target.symbol).strip() or name for name in problems
-            )
+            there = ", ".join(name.removeprefix(target.symbol).strip() or name for name in problems)
             raise LoadError(f"{target.path.name} gives no case {case!r}; its cases are {there}")
         return [
             estimating.estimate(index, problems[index], chip) for index in chosen for chip in names

@@ -2,8 +2,9 @@
 
 It answers five requests. `load` executes the file and makes its problems; `machine` names the
 machine that a problem is for; `settings` the simulator settings to try; `attempt` tries one problem
-on one rung and target; `estimate` estimates its time on a chip. An answer may hold `escalate`: why the same should be tried with the chip
-named before the file is imported, which needs a fresh process.
+on one rung and target; `estimate` estimates its time on a chip. An answer may hold `escalate`: why
+the same should be tried with the chip named before the file is imported, which needs a fresh
+process.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class _Session:
 
 
 def _named(function: Callable[..., Any], original: Any) -> Callable[..., Any]:
-    """Return a function under the name of the one it was made of: the compiler names programs so."""
+    """Return a function under the name of what it was made of; the compiler names programs so."""
 
     def call(*arrays: Any) -> Any:
         return function(*arrays)

@@ -269,9 +269,7 @@ def _estimate(
     low, high = accuracy.range(seconds) if accuracy else (None, None)
     error = f"no measurement of {clock.chip} was at hand to compare estimates with"
     if accuracy:
-        error = (
-            f"rms log error {accuracy.rms_log_error:g} over {accuracy.points} {accuracy.source}"
-        )
+        error = f"rms log error {accuracy.rms_log_error:g} over {accuracy.points} {accuracy.source}"
     return Estimate(
         name=name,
         arguments=tuple(arguments),

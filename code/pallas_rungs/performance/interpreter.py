@@ -207,7 +207,9 @@ class Translation:
             read = {match[1] for match in map(_REGISTER.fullmatch, operation.reads()) if match}
             in_this_bundle = {other.result for other in bundle} & set(operation.reads())
             if read != {made} and (operation.opcode.endswith("phi") or in_this_bundle):
-                raise NotUnderstoodError(f"it reads {operation.reads()} and writes another register")
+                raise NotUnderstoodError(
+                    f"it reads {operation.reads()} and writes another register"
+                )
             return read == {made}
         return operation.stem == "sdivrem"
 
@@ -316,15 +318,19 @@ class Translation:
         spaces = operation.opcode.removeprefix("dma.").split("_to_")
         if operation.opcode == "dma.general":
             told = _SPACES_TOLD.search(operation.instruction.comment)
-            spaces = list(told.groups()) if told else [
-                self.program.spaces.get(named.get(end, ""), "") for end in ("src", "dst")
-            ]
+            spaces = (
+                list(told.groups())
+                if told
+                else [self.program.spaces.get(named.get(end, ""), "") for end in ("src", "dst")]
+            )
             places = [named.get("src", "0"), named.get("dst", "0")]
         else:
             places = [named.get(space, "0") for space in spaces]
             if len(spaces) == 2 and spaces[0] == spaces[1]:
                 same = [value for tag, value in named.items() if tag.startswith(spaces[0])]
-                places = same[:2] if len(same) >= 2 else [named.get("src", "0"), named.get("dst", "0")]
+                places = (
+                    same[:2] if len(same) >= 2 else [named.get("src", "0"), named.get("dst", "0")]
+                )
         if len(spaces) != 2 or not all(spaces):
             raise NotUnderstoodError("a transfer whose memories are not told")
         for tag in ("size_in_granules", "dst_syncflagno"):

@@ -194,7 +194,9 @@ class KernelProgram:
             ]
         return {name: machine.unresolved[name] for name in found or names}
 
-    def estimate(self, *, pallas: bool = False, times: int = 1, vmem_bytes: int = 0) -> KernelEstimate:
+    def estimate(
+        self, *, pallas: bool = False, times: int = 1, vmem_bytes: int = 0
+    ) -> KernelEstimate:
         """Execute the program by itself and say what it takes.
 
         Args:

@@ -149,11 +149,13 @@ class Machine:
     def _fill(self, source: int, target: int) -> None:
         """Copy an operand to SMEM, where it is one whose values are known."""
         index = operand_at(source)
-        if index in self.operands:
+        if index is not None and index in self.operands:
             for place, value in enumerate(self.operands[index]):
                 self._memory[target + place] = int(value)
             return
-        what = "values that a DMA brought to SMEM" if index is None else f"values of operand {index}"
+        what = (
+            "values that a DMA brought to SMEM" if index is None else f"values of operand {index}"
+        )
         self._filled[target & -(1 << ALLOCATION_BITS)] = what
 
     def wait(self, now: float, flag: int, at_least: int, bundle: int) -> float:

@@ -135,7 +135,9 @@ class _Module:
                 self.unresolved.append(f"the program {file}, which no instruction of the HLO names")
         return found
 
-    def _matched(self, operands: tuple[KernelOperands, ...]) -> dict[str, dict[int, tuple[int, ...]]]:
+    def _matched(
+        self, operands: tuple[KernelOperands, ...]
+    ) -> dict[str, dict[int, tuple[int, ...]]]:
         """Give the kernels of the HLO the operands of those of the trace, by name and order."""
         pallas = [launch.name for launch in self.launches.all if launch.pallas]
         waiting = list(operands)

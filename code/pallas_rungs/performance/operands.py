@@ -93,11 +93,14 @@ def _kernels(jaxpr: Any, env: _Environment) -> Iterator[tuple[str, dict[int, Any
         primitive = equation.primitive
         values = [env.read(atom) for atom in equation.invars]
         if primitive.name in _KERNELS:
-            yield _kernel_name(equation), {
-                index: value
-                for index, value in enumerate(values)
-                if value is not None and _is_integer(equation.invars[index])
-            }
+            yield (
+                _kernel_name(equation),
+                {
+                    index: value
+                    for index, value in enumerate(values)
+                    if value is not None and _is_integer(equation.invars[index])
+                },
+            )
             continue
         if (body := _body(equation)) is not None:
             inner = _Environment()
@@ -139,7 +142,9 @@ def _body(equation: Any) -> Any:
 
 
 def _is_integer(atom: Any) -> bool:
-    return bool(np.issubdtype(atom.aval.dtype, np.integer)) if hasattr(atom.aval, "dtype") else False
+    return (
+        bool(np.issubdtype(atom.aval.dtype, np.integer)) if hasattr(atom.aval, "dtype") else False
+    )
 
 
 def _is_large(equation: Any) -> bool:
