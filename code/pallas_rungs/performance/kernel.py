@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from pallas_rungs.ir.utilization import Utilization, read_utilization
 from pallas_rungs.performance.clock import Clock
 from pallas_rungs.performance.dma import DmaEngine
 from pallas_rungs.performance.interpreter import Translation
-from pallas_rungs.performance.machine import Call, Machine
+from pallas_rungs.performance.machine import VARIATIONS, Call, Machine
 
 STALLED: Final = 0.25
 """Share of the cycles lost to DMAs from which they are what a kernel is bound by."""
@@ -159,6 +159,7 @@ class KernelProgram:
         call: Call | None = None,
         guess: int = 0,
         varied: frozenset[str] = frozenset(),
+        variation: Callable[[int], int] = VARIATIONS[0],
     ) -> Machine:
         """Execute the program and return the machine that it ran on.
 
@@ -168,8 +169,11 @@ class KernelProgram:
           call: what calls of other programs do.
           guess: the value taken for what is not known.
           varied: names of guesses that take another value at each reading.
+          variation: that value, by the number of the reading.
         """
-        machine = self.machine(dma=dma, call=call, guess=guess, varied=varied, time=start)
+        machine = self.machine(
+            dma=dma, call=call, guess=guess, varied=varied, variation=variation, time=start
+        )
         self.translation.run(machine)
         return machine
 
@@ -183,15 +187,21 @@ class KernelProgram:
         names = list(+machine.unresolved)
         if not names or machine.endless:
             return dict(+machine.unresolved)
-        if _same(machine, self.executed(varied=frozenset(names), **options)):
+
+        def matters(*varied: str) -> bool:
+            return any(
+                not _same(
+                    machine,
+                    self.executed(varied=frozenset(varied), variation=variation, **options),
+                )
+                for variation in VARIATIONS
+            )
+
+        if not matters(*names):
             return {}
         found = names
         if 1 < len(names) <= _MOST_NAMES:
-            found = [
-                name
-                for name in names
-                if not _same(machine, self.executed(varied=frozenset({name}), **options))
-            ]
+            found = [name for name in names if matters(name)]
         return {name: machine.unresolved[name] for name in found or names}
 
     def estimate(
@@ -299,12 +309,14 @@ def _bound(occupancy: dict[str, float], stalled: float) -> str:
     """Say what a kernel is bound by."""
     units = {unit: share for unit, share in occupancy.items() if unit not in _NO_UNIT}
     if not units:
-        return "unknown: there is no table of the units"
+        return "nothing: it takes no cycle"
     busiest = max(units, key=lambda unit: units[unit])
     if stalled > STALLED:
         if units["HBM"] > HBM_BUSY:
             return f"HBM ({units['HBM']:.0%} of its rate)"
         return f"waiting for DMAs ({stalled:.0%} of the cycles; HBM at {units['HBM']:.0%})"
+    if list(units) == ["HBM"]:
+        return "unknown: there is no table of the units"
     if units[busiest] >= UNIT_BUSY:
         of = "rate" if busiest == "HBM" else "capacity"
         return f"{busiest} ({units[busiest]:.0%} of its {of})"

@@ -23,6 +23,14 @@ MOST_BLOCKS: Final = 10_000_000
 MOST_BLOCKS_AFTER_A_GUESS: Final = 200_000
 """The same where a value had to be guessed, on which the end may hang."""
 
+VARIATIONS: Final[tuple[Callable[[int], int], ...]] = (
+    lambda reading: 2 + reading % 5,
+    lambda reading: (1 << 20) + reading,
+    lambda reading: -reading,
+)
+"""Other values for what is guessed, by the number of the reading: small, large and negative ones.
+A guess is told where one of them changes the run."""
+
 _AT_ONCE: Final = 20_000
 
 
@@ -57,6 +65,7 @@ class Machine:
       call: what `inlined_call` does; None counts it and lets no time pass.
       guess: the value taken for what is not known.
       varied: names of what is not known and is taken to be another value at each reading.
+      variation: the value of the n-th reading of such a name.
       time: the cycle.
       counts: how often each block was executed.
       stalls: cycles lost to waiting, by the address of the bundle that waits.
@@ -72,6 +81,7 @@ class Machine:
     call: Call | None = None
     guess: int = 0
     varied: frozenset[str] = frozenset()
+    variation: Callable[[int], int] = VARIATIONS[0]
     time: float = 0.0
     most_blocks: int = MOST_BLOCKS
     counts: list[int] = field(init=False)
@@ -101,7 +111,7 @@ class Machine:
     def unknown(self, what: str) -> int:
         """Guess a value, and note that it was guessed."""
         self.unresolved[what] += 1
-        return 2 + self.unresolved[what] % 5 if what in self.varied else self.guess
+        return self.variation(self.unresolved[what]) if what in self.varied else self.guess
 
     def load(self, address: int, name: str) -> int:
         """Return a word of SMEM."""

@@ -17,7 +17,7 @@ from pallas_rungs.ir.launches import Launch, Launches, read_launches
 from pallas_rungs.performance.clock import Clock
 from pallas_rungs.performance.dma import DmaEngine
 from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram
-from pallas_rungs.performance.machine import Machine
+from pallas_rungs.performance.machine import VARIATIONS, Machine
 from pallas_rungs.performance.operands import KernelOperands
 
 TOP_LEVEL: Final = "TLP"
@@ -238,12 +238,16 @@ class _Module:
         }
         if not names:
             return {}
-        again = program.executed(
-            call=lambda _, __, now: now, guess=_RUN_TIME_CELLS, varied=frozenset(names)
-        )
-        if again.counts == machine.counts and again.called == machine.called:
-            return {}
-        return {name: machine.unresolved[name] for name in names}
+        for variation in VARIATIONS:
+            again = program.executed(
+                call=lambda _, __, now: now,
+                guess=_RUN_TIME_CELLS,
+                varied=frozenset(names),
+                variation=variation,
+            )
+            if again.counts != machine.counts or again.called != machine.called:
+                return {name: machine.unresolved[name] for name in sorted(names)}
+        return {}
 
 
 _COMPUTES: Final = (

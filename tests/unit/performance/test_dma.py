@@ -126,7 +126,9 @@ def test_a_described_transfer_has_its_memories_from_its_pointers() -> None:
     assert "a transfer whose memories are not told" in name
 
 
-OPERAND = "%s1_s1 = inlined_call_operand.hbm [shape: s32[3], index: 1, kind: input, shape index: {}]"
+OPERAND = (
+    "%s1_s1 = inlined_call_operand.hbm [shape: s32[3], index: 1, kind: input, shape index: {}]"
+)
 TO_SMEM = (
     "%3 = dma.hbm_to_smem /*hbm=*/{}, /*size_in_granules=*/16, /*smem=*/%s2_s2, "
     "/*dst_syncflagno=*/[#allocation9]"
