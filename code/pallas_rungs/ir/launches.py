@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,7 @@ _CALLED: Final = re.compile(
     r"(?:to_apply|calls|called_computation|branch_computations|true_computation|"
     r"false_computation)=\{?((?:%[\w.\-]+(?:, )?)+)"
 )
+_TYPE: Final = re.compile(r"[a-z]\w*\[[\d,]*\]")
 _VMEM: Final = re.compile(
     r'"used_scoped_memory_configs":\[\{"memory_space":"1","offset":"\d+","size":"(\d+)"'
 )
@@ -41,6 +43,7 @@ class Launch:
       times: how often; loops whose count is not known count once.
       pallas: whether it is a Pallas kernel.
       vmem_bytes: VMEM that the compiler gave it for its own use; 0 where it tells none.
+      operands: dtypes and shapes of its operands, without layouts: `s32[8]`.
       alike: the same for instructions that do the same with operands of the same types, for which
         the compiler makes one program.
     """
@@ -50,6 +53,7 @@ class Launch:
     times: int
     pallas: bool
     vmem_bytes: int
+    operands: tuple[str, ...]
     alike: str
 
 
@@ -144,8 +148,20 @@ def _launch(
         times,
         PALLAS in rest,
         int(vmem[1]) if vmem else 0,
+        tuple(_operand_types(computations[computation], rest)),
         _alike(computations, computation, rest),
     )
+
+
+def _operand_types(here: dict[str, str], rest: str) -> Iterator[str]:
+    """Types of an instruction's operands, tuples left out."""
+    opcode = _OPCODE.search(rest)
+    if opcode is None:
+        return
+    inside = rest[opcode.end() :].split(")", 1)[0]
+    for name in _NAME.findall(inside):
+        if found := _TYPE.match(here.get(name[1:], "")):
+            yield found[0]
 
 
 def _alike(computations: dict[str, dict[str, str]], computation: str, rest: str) -> str:

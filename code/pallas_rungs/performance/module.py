@@ -138,17 +138,15 @@ class _Module:
     def _matched(
         self, operands: tuple[KernelOperands, ...]
     ) -> dict[str, dict[int, tuple[int, ...]]]:
-        """Give the kernels of the HLO the operands of those of the trace, by name and order."""
-        pallas = [launch.name for launch in self.launches.all if launch.pallas]
+        """Give the kernels of the HLO the operands of those of the trace: by types, name, order."""
         waiting = list(operands)
         found = {}
-        for name in pallas:
-            stem = re.sub(r"\W", "_", _NUMBER.sub("", name))
-            same = [one for one in waiting if re.sub(r"\W", "_", one.name) == stem]
-            if not same and len(pallas) == len(operands):
-                same = waiting[:1]
+        for launch in self.launches.all:
+            same = [one for one in waiting if launch.pallas and one.types == launch.operands]
+            stem = _as_word(_NUMBER.sub("", launch.name))
+            same = [one for one in same if one.name and _as_word(one.name) == stem] or same
             if same:
-                found[name] = same[0].values
+                found[launch.name] = same[0].values
                 waiting.remove(same[0])
         return found
 
@@ -256,6 +254,10 @@ _COMPUTES: Final = (
     "dynamic-slice", "dynamic-update-slice", "select", "add", "subtract", "multiply", "divide",
 )  # fmt: skip
 """Opcodes that may have a program of their own."""
+
+
+def _as_word(name: str) -> str:
+    return re.sub(r"\W", "_", name)
 
 
 def _as_file(name: str) -> str:

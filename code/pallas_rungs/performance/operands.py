@@ -7,6 +7,7 @@ concrete arguments and constants.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,8 @@ import numpy as np
 _KERNELS: Final = ("pallas_call", "mpmd_map", "core_map")
 _INLINED: Final = ("call", "jit", "custom", "remat", "checkpoint")
 _BODIES: Final = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
+_LETTERS: Final = {"bfloat": "bf", "float": "f", "uint": "u", "int": "s"}
+_WORDS: Final = re.compile("|".join(_LETTERS))
 _LARGEST: Final = 1 << 22
 """Elements of an array above which it is not computed: no table for scalar prefetch is so large."""
 
@@ -26,11 +29,13 @@ class KernelOperands:
     """What is known of one kernel's integer operands.
 
     Attributes:
-      name: the kernel's name.
+      name: the kernel's name; empty where the call gives none.
+      types: dtypes and shapes of all of its operands, as HLO writes them, `s32[8]`.
       values: flat values by the operand's index; an operand that is not known is not in it.
     """
 
     name: str
+    types: tuple[str, ...]
     values: dict[int, tuple[int, ...]]
 
 
@@ -46,7 +51,7 @@ def integer_operands(closed: Any, args: Sequence[Any]) -> tuple[KernelOperands, 
       One for each kernel, in the order of the trace; kernels inside of loops are left out.
     """
     known = [_is_known(arg) for arg in args]
-    names: list[str] = []
+    names: list[tuple[str, tuple[str, ...]]] = []
     wanted: list[tuple[int, ...]] = []
 
     def evaluate(given: list[Any]) -> list[Any]:
@@ -65,7 +70,7 @@ def integer_operands(closed: Any, args: Sequence[Any]) -> tuple[KernelOperands, 
     results = jax.jit(evaluate)([arg for arg, one in zip(args, known, strict=True) if one])
     return tuple(
         KernelOperands(
-            name,
+            *name,
             {
                 index: tuple(int(value) for value in np.asarray(result).reshape(-1))
                 for index, result in zip(indices, values, strict=True)
@@ -87,14 +92,17 @@ def _is_known(arg: Any) -> bool:
     return isinstance(arg, np.ndarray | np.generic | jax.Array | int | bool | float)
 
 
-def _kernels(jaxpr: Any, env: _Environment) -> Iterator[tuple[str, dict[int, Any]]]:
+def _kernels(
+    jaxpr: Any, env: _Environment
+) -> Iterator[tuple[tuple[str, tuple[str, ...]], dict[int, Any]]]:
     """Walk through a jaxpr, compute what is known, and yield the kernels met."""
     for equation in jaxpr.eqns:
         primitive = equation.primitive
         values = [env.read(atom) for atom in equation.invars]
         if primitive.name in _KERNELS:
+            types = tuple(hlo_type(atom.aval) for atom in equation.invars)
             yield (
-                _kernel_name(equation),
+                (_kernel_name(equation), types),
                 {
                     index: value
                     for index, value in enumerate(values)
@@ -122,6 +130,15 @@ def _kernels(jaxpr: Any, env: _Environment) -> Iterator[tuple[str, dict[int, Any
         for variable, result in zip(equation.outvars, results, strict=True):
             if result is not None:
                 env[variable] = result
+
+
+def hlo_type(aval: Any) -> str:
+    """Write a dtype and shape as HLO does: `s32[8]`."""
+    if not hasattr(aval, "dtype"):
+        return str(aval)
+    name = str(np.dtype(aval.dtype).name)
+    kind = "pred" if name == "bool" else _WORDS.sub(lambda word: _LETTERS[word[0]], name)
+    return f"{kind.replace('_', '')}[{','.join(map(str, aval.shape))}]"
 
 
 def _kernel_name(equation: Any) -> str:

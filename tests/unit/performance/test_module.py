@@ -186,7 +186,7 @@ def test_operands_are_given_to_the_kernel_of_that_name() -> None:
     listings = {"TLP": listing(*TOP), "fusion.1": listing(""), "softmax.1": listing(*skips)}
     cycles = {}
     for value in (1, 9):
-        known = (KernelOperands("softmax", {0: (value,)}),)
+        known = (KernelOperands("", ("f32[8,128]",), {0: (value,)}),)
         found = estimate_module(listings, {}, HLO, clock_of("v5e"), known)
         assert found.unresolved == ()
         cycles[value] = found.kernels[1].cycles
