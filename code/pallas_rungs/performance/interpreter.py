@@ -23,6 +23,9 @@ _SPACE: Final = re.compile(r"inlined_call_operand\.(<[^>]*>|\w+)")
 _CALLED: Final = re.compile(r"%?(\S+)")
 _SPACES_TOLD: Final = re.compile(r"(\w+)-to-(\w+)")
 
+_POINTS_INTO: Final = re.compile(r"([^\[\s]+) \[#\w+\]")
+"""In `%s33_s14, 1 [#allocation5]` the brackets remark what the sum points into, and add nothing."""
+
 _COMPARE: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _DIVISIONS: Final = {"kDiv": "//", "kRem": "%"}
 """What `sdivrem` leaves to be popped, by its comment; of `kDivAndRem` the quotient comes first."""
@@ -162,7 +165,7 @@ class Translation:
 
     def _value(self, text: str) -> str:
         """Return the Python expression of an operand."""
-        text = text.strip()
+        text = _POINTS_INTO.sub(r"\1", text.strip())
         if text.startswith("!"):
             return f"(not {self._value(text[1:])})"
         if "[" in text:

@@ -127,7 +127,7 @@ class _Module:
         found = {name: file for name, file in own.items() if file in self.listings}
         by_shape = {self.launches[name].alike: file for name, file in found.items()}
         for launch in self.launches.all:
-            if launch.name not in found and launch.alike in by_shape and launch.opcode in _COMPUTES:
+            if launch.name not in found and launch.alike in by_shape:
                 found[launch.name] = by_shape[launch.alike]
         unused = set(self.listings) - set(found.values()) - {TOP_LEVEL}
         for file in sorted(unused):
@@ -246,14 +246,6 @@ class _Module:
             if again.counts != machine.counts or again.called != machine.called:
                 return {name: machine.unresolved[name] for name in sorted(names)}
         return {}
-
-
-_COMPUTES: Final = (
-    "fusion", "custom-call", "copy", "convert", "convolution", "dot", "reduce", "transpose",
-    "broadcast", "reshape", "slice", "concatenate", "pad", "sort", "iota", "gather", "scatter",
-    "dynamic-slice", "dynamic-update-slice", "select", "add", "subtract", "multiply", "divide",
-)  # fmt: skip
-"""Opcodes that may have a program of their own."""
 
 
 def _as_word(name: str) -> str:

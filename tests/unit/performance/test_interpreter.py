@@ -237,6 +237,18 @@ def test_an_endless_loop_without_a_guess_is_given_up_too() -> None:
     assert machine.counts == [40_000]
 
 
+def test_brackets_after_an_operand_are_a_remark_and_no_addend() -> None:
+    machine = ran(
+        "%s1_s1 = scalar_lea.smem [#allocation5], 3 ;; %s4_s4 = smov 7",
+        "%s2_s2 = scalar_lea.smem %s1_s1, 1 [#allocation5]",
+        "%5 = sst [smem:[%s2_s2]] %s4_s4",
+        "%s3_s3 = sld [smem:[#allocation5 + $0x4]]",
+        "%6 = sst [smem:[#allocation6]] %s3_s3 ;; %s7_s7 = sld [smem:[#allocation6]]",
+    )
+    assert stored(machine, 1, 4) == 7
+    assert "#allocation5" not in str(machine.unresolved)
+
+
 def test_an_operand_without_memory_is_its_value() -> None:
     text = "%s1_s1 = inlined_call_operand.<no memory space> [shape: s32[1], index: 2, kind: input]"
     store = ["%5 = sst [smem:[#allocation1]] %s1_s1", READ]
