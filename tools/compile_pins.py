@@ -14,7 +14,11 @@ HEADER = """\
 # Made from {source} by: make pins
 # Do not edit: set-up refuses a package whose hash is not here.
 """
-FILES = ("requirements.in", "requirements-cuda.in")
+FILES = {
+    "requirements.in": (),
+    "requirements-cuda.in": (),
+    "requirements-tokamax.in": ("--no-deps",),
+}
 
 
 def compiled(source: str, *options: str) -> int:
@@ -38,8 +42,8 @@ def compiled(source: str, *options: str) -> int:
 
 
 def main() -> int:
-    """Writes both files of pins; returns the first exit status of uv's that is not 0."""
-    return next(filter(None, (compiled(source, *sys.argv[1:]) for source in FILES)), 0)
+    """Writes the files of pins; returns the first exit status of uv's that is not 0."""
+    return next(filter(None, (compiled(name, *how, *sys.argv[1:]) for name, how in FILES.items())), 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,208 @@
+"""Holds estimates against tokamax's measured medians, and adds each point to the record.
+
+Usage: validate_estimator.py [--sample N] [--chip CHIP] [--op OPERATION] [--limit SECONDS]
+                             [--minutes M] [--part I/N] [--again]
+
+Points that the record has are not done again, unless --again, so it can be run in pieces; --part
+shares the rest among processes. Needs libtpu and `make tokamax`. The next points are those that
+spread best over the sizes of each chip and operation. One that takes longer than the limit is
+recorded as failed, with the reason.
+"""
+
+import argparse
+import fcntl
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pallas_rungs.compilers import libtpu
+from pallas_rungs.performance import estimate as estimating
+from pallas_rungs.performance.estimate import METHOD, close, estimate
+from pallas_rungs.performance.medians import (
+    DEVICES,
+    OPERATIONS,
+    Point,
+    all_medians,
+    call,
+    version,
+    why_unavailable,
+    work,
+)
+from pallas_rungs.performance.validation import (
+    RECORD,
+    Compared,
+    Comparison,
+    added,
+    read_record,
+    write_record,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_REACHED = "not reached: the record is added to piece by piece"
+LIMIT = 120
+
+
+class TookTooLong(Exception):
+    """A point is over its limit."""
+
+
+def main() -> int:
+    """Adds points; 1 where what it needs is not here."""
+    options = _options()
+    why = libtpu.why_unavailable() or why_unavailable()
+    if why:
+        print(f"error: {why}", file=sys.stderr)
+        return 1
+    points = list(all_medians())
+    versions = {**libtpu.installed_versions(), "tokamax": version()}
+    part, parts = map(int, options.part.split("/"))
+    wanted = [
+        point
+        for place, point in enumerate(_spread(points))
+        if place % parts == part - 1
+        and options.chip in ("", point.chip)
+        and options.op in ("", point.operation)
+    ]
+    if not options.again:
+        there = {point.name for point in _kept(points, versions).points}
+        wanted = [point for point in wanted if point.name not in there]
+    end = time.monotonic() + options.minutes * 60
+    for number, point in enumerate(wanted[: options.sample], start=1):
+        if time.monotonic() > end:
+            break
+        began = time.monotonic()
+        found = _compared(point, options.limit)
+        _add(found, points, versions)
+        told = found.failed or f"estimate / measurement {found.ratio:.3f}"
+        print(f"{number} {found.name}: {told} ({time.monotonic() - began:.0f} s)", flush=True)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="hold estimates against measured medians")
+    parser.add_argument("--sample", type=int, default=None, help="how many points at most")
+    parser.add_argument("--chip", choices=list(DEVICES), default="")
+    parser.add_argument("--op", choices=list(OPERATIONS), default="")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="seconds that a point may take")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none after them")
+    parser.add_argument("--part", default="1/1", help="which part of the points, as 1/2")
+    parser.add_argument("--again", action="store_true", help="also points that the record has")
+    return parser.parse_args()
+
+
+def _spread(points: list[Point]) -> Iterator[Point]:
+    """Yield the compared points, each chip and operation in turn, each over its sizes."""
+    groups: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    for point in points:
+        if not point.left_out:
+            groups[point.chip, point.operation].append(point)
+    orders = [
+        [group[place] for place in _halving(len(group))]
+        for group in (
+            sorted(each, key=lambda point: (point.measured_ms, point.entry))
+            for each in groups.values()
+        )
+    ]
+    for turn in range(max(map(len, orders))):
+        for order in orders:
+            if turn < len(order):
+                yield order[turn]
+
+
+def _halving(count: int) -> list[int]:
+    """Places 0 to count - 1: the ends, the middle, the quarters, and so on."""
+    found: dict[int, None] = dict.fromkeys((0, count - 1))
+    pieces = 2
+    while len(found) < count:
+        for piece in range(1, pieces, 2):
+            found[(count - 1) * piece // pieces] = None
+        pieces *= 2
+        if pieces > 4 * count:
+            found |= dict.fromkeys(range(count))
+    return list(found)
+
+
+def _compared(point: Point, limit: int) -> Compared:
+    operations, moved = work(point)
+    found = Compared(
+        point.name,
+        point.chip,
+        point.operation,
+        point.shapes,
+        point.config,
+        point.measured_ms,
+        operations=operations,
+        bytes=moved,
+    )
+    known = {**found.__dict__}
+    signal.signal(signal.SIGALRM, _over)
+    signal.alarm(limit + 5)
+    try:
+        function, arguments = call(point)
+        made = estimate(function, *arguments, chip=point.chip, time_limit=float(limit))
+        main = made.main
+    except TookTooLong:
+        close()
+        return Compared(**{**known, "failed": f"took longer than {limit} s here"})
+    except Exception as error:  # whatever it is, the record names it
+        if isinstance(error, estimating.EstimateError) and error.kind == "timed out":
+            return Compared(**{**known, "failed": f"took longer than {limit} s here"})
+        said = " ".join(str(error).split())[:300]
+        return Compared(**{**known, "failed": f"{type(error).__name__}: {said}"})
+    finally:
+        signal.alarm(0)
+    known |= {
+        "estimated_ms": float(f"{made.seconds * 1e3:.6g}"),
+        "hbm_bytes": made.hbm_bytes,
+        "stalled": round(main.stall_cycles / main.cycles, 4) if main.cycles else 0.0,
+        "bound": main.bound,
+        "unresolved": made.unresolved,
+    }
+    return Compared(**known)
+
+
+def _over(*_: Any) -> None:
+    raise TookTooLong
+
+
+def _kept(points: list[Point], versions: dict[str, str]) -> Comparison:
+    if RECORD.is_file():
+        kept = read_record(RECORD)
+        if kept.versions != versions:
+            sys.exit(f"error: {RECORD.name} was made with {kept.versions}; remove it to begin anew")
+        return kept
+    today = _today()
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
+    for point in points:
+        if point.left_out:
+            reasons[f"{point.chip}/{point.operation}"][point.left_out] += 1
+    left_out = {name: dict(counted) for name, counted in reasons.items()}
+    return Comparison((today, today), versions, METHOD, {}, (), left_out)
+
+
+def _add(found: Compared, points: list[Point], versions: dict[str, str]) -> None:
+    """Adds a point to the record on disk, which other processes add to as well."""
+    RECORD.parent.mkdir(parents=True, exist_ok=True)
+    lock = ROOT / ".venv" / f"{RECORD.stem}.lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        kept = _kept(points, versions)
+        kept = added(kept, found, _today())
+        reached = Counter(f"{point.chip}/{point.operation}" for point in kept.points)
+        all_of = Counter(f"{p.chip}/{p.operation}" for p in points if not p.left_out)
+        for name, total in all_of.items():
+            kept.left_out.setdefault(name, {})[NOT_REACHED] = total - reached[name]
+        write_record(RECORD, kept)
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
