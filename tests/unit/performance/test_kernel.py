@@ -67,6 +67,8 @@ def test_large_transfers_are_bound_by_hbm_and_small_ones_by_waiting() -> None:
     assert small.hbm_read_bytes == 10 * 16 * 32
     assert small.dmas == 10
     assert small.cycles == small.issue_cycles + small.stall_cycles
+    assert small.cycles_per_step * 10 == pytest.approx(small.cycles - small.outside_cycles)
+    assert small.outside_cycles == pytest.approx(2)
 
 
 @pytest.mark.parametrize("chip", CLOCKS)

@@ -147,6 +147,16 @@ def test_what_the_top_level_reads_before_its_first_call_is_the_run_times() -> No
     assert found.unresolved == ()
 
 
+def test_a_program_that_the_top_level_skips_is_counted_and_named() -> None:
+    top = [line for line in TOP if "softmax.1" not in line]
+    top[2] = "%s1_s0 = smov 0"
+    top = [line.replace("bundleno = 4", "bundleno = 3") for line in top]
+    found = estimated({"TLP": listing(*top), **KERNELS})
+    assert not found.top_level
+    assert found.cycles == 10 + 100 + 7 * 10
+    assert found.unresolved == ("when softmax.1 runs, which the top-level program skips",)
+
+
 def test_a_called_program_that_was_not_dumped_is_named() -> None:
     top = [*TOP, CALL.format(9, "mystery.3")]
     found = estimated({"TLP": listing(*top), **KERNELS})
