@@ -158,7 +158,10 @@ class _Module:
                 self.listings[file],
                 self.clock,
                 self.tables.get(file, ""),
-                self.operands.get(name),
+                {
+                    **{i: (value,) for i, value in self.launches[name].constants.items()},
+                    **self.operands.get(name, {}),
+                },
             )
         return self.programs[name]
 

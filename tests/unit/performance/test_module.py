@@ -75,6 +75,26 @@ def test_launches_are_counted_through_loops() -> None:
     assert launches["softmax.1"].vmem_bytes == 4096
     assert launches["fusion.1"].alike == launches["fusion.2"].alike
     assert launches.undecided == ()
+    assert launches["softmax.1"].operands == ("f32[8,128]",)
+    assert launches["softmax.1"].constants == {}
+
+
+def test_integer_constants_are_known_operands() -> None:
+    constants = (
+        "  %constant.7 = s32[]{:T(128)} constant(-9), metadata={}\n"
+        "  %constant.8 = f32[] constant(2)\n"
+        "  %softmax.1 = f32[8,128]{1,0} custom-call(%fusion.1, %constant.7, %constant.8),"
+    )
+    hlo = HLO.replace("  %softmax.1 = f32[8,128]{1,0} custom-call(%fusion.1),", constants)
+    assert read_launches(hlo)["softmax.1"].constants == {1: -9}
+    text = "%s1_s1 = inlined_call_operand.<no memory space> [shape: s32[], index: 1, kind: input]"
+    skips = [text, "%p1_p0 = scmp.lt.s32.totalorder %s1_s1, 0", branch(10, "(%p1_p0)")]
+    kernel = listing(*skips, *[""] * 9)
+    found = estimate_module(
+        {"TLP": listing(*TOP), **KERNELS, "softmax.1": kernel}, {}, hlo, clock_of("v5e")
+    )
+    assert found.kernels[1].cycles == 9
+    assert found.unresolved == ()
 
 
 def test_a_loop_without_a_trip_count_is_named() -> None:
