@@ -13,7 +13,7 @@ from pallas_rungs.ir.utilization import Utilization, read_utilization
 from pallas_rungs.performance.clock import Clock
 from pallas_rungs.performance.dma import DmaEngine
 from pallas_rungs.performance.interpreter import Translation
-from pallas_rungs.performance.machine import VARIATIONS, Call, Machine
+from pallas_rungs.performance.machine import MOST_BLOCKS, VARIATIONS, Call, Machine
 
 STALLED: Final = 0.25
 """Share of the cycles lost to DMAs from which they are what a kernel is bound by."""
@@ -24,11 +24,18 @@ HBM_BUSY: Final = 0.6
 UNIT_BUSY: Final = 0.5
 """Share of a unit's capacity from which the unit is what a kernel is bound by."""
 
-_NO_UNIT: Final = ("SALU", "VPOP", "VLOAD:FILL", "VSTORE:SPILL")
-"""Columns that bind nothing: side work of the scalar unit, and parts of other columns."""
+_NO_UNIT: Final = ("SALU", "VPOP", "MATPUSH")
+"""Columns that bind nothing: the scalar unit's work, and queues that only hand results over."""
 
-SPILLS, FILLS = "VSTORE:SPILL", "VLOAD:FILL"
-_MOST_NAMES = 12
+_PARTS: Final = ("VSTORE:SPILL", "VLOAD:FILL", "SPILL", "FILL")
+"""Columns that are a part of another one."""
+
+_OTHER_NAMES: Final = {"MATMUL": "MXU"}
+"""What columns are called by other releases of libtpu, and what they are called here."""
+
+_MOST_NAMES: Final = 12
+_FEW_BLOCKS: Final = 200_000
+"""Up to so many guesses and blocks, it is seen of each guess by itself whether it matters."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +167,7 @@ class KernelProgram:
         guess: int = 0,
         varied: frozenset[str] = frozenset(),
         variation: Callable[[int], int] = VARIATIONS[0],
+        most_blocks: int = MOST_BLOCKS,
     ) -> Machine:
         """Execute the program and return the machine that it ran on.
 
@@ -170,9 +178,16 @@ class KernelProgram:
           guess: the value taken for what is not known.
           varied: names of guesses that take another value at each reading.
           variation: that value, by the number of the reading.
+          most_blocks: blocks that are executed before the run is given up.
         """
         machine = self.machine(
-            dma=dma, call=call, guess=guess, varied=varied, variation=variation, time=start
+            dma=dma,
+            call=call,
+            guess=guess,
+            varied=varied,
+            variation=variation,
+            time=start,
+            most_blocks=most_blocks,
         )
         self.translation.run(machine)
         return machine
@@ -188,11 +203,18 @@ class KernelProgram:
         if not names or machine.endless:
             return dict(+machine.unresolved)
 
+        blocks = sum(machine.counts)
+
         def matters(*varied: str) -> bool:
             return any(
                 not _same(
                     machine,
-                    self.executed(varied=frozenset(varied), variation=variation, **options),
+                    self.executed(
+                        varied=frozenset(varied),
+                        variation=variation,
+                        most_blocks=blocks + 1,  # one more, and it took another course
+                        **options,
+                    ),
                 )
                 for variation in VARIATIONS
             )
@@ -200,7 +222,7 @@ class KernelProgram:
         if not matters(*names):
             return {}
         found = names
-        if 1 < len(names) <= _MOST_NAMES:
+        if 1 < len(names) <= _MOST_NAMES and blocks <= _FEW_BLOCKS:
             found = [name for name in names if matters(name)]
         return {name: machine.unresolved[name] for name in found or names}
 
@@ -224,10 +246,9 @@ class KernelProgram:
             machine = self.machine()
             machine.counts = [1] * len(self.program.blocks)
             machine.time = float(self.program.bundles)
-        loops = self._loops(machine)
+        loops, occupancy = self._loops(machine), self._occupancy(machine)
         outer = [loop for loop in loops if loop.depth == 0 and loop.trips]
         main = max(outer, key=lambda loop: loop.cycles) if outer else None
-        occupancy, busy = self._occupancy(machine)
         return KernelEstimate(
             name=self.name,
             pallas=pallas,
@@ -243,8 +264,8 @@ class KernelProgram:
             hbm_written_bytes=machine.engine.written_bytes * int(self.clock.cores.value),
             dmas=machine.engine.started,
             vmem_bytes=vmem_bytes,
-            spills=busy.get(SPILLS, 0),
-            fills=busy.get(FILLS, 0),
+            spills=self._executed_of(machine, "spills"),
+            fills=self._executed_of(machine, "fills"),
             occupancy=occupancy,
             bound=_bound(occupancy, machine.stalled / machine.time if machine.time else 0.0),
             loops=loops,
@@ -271,27 +292,32 @@ class KernelProgram:
             found.append(Loop(start, stop, depth, machine.counts[first], cycles))
         return tuple(sorted(found, key=lambda loop: (loop.depth, -loop.cycles, loop.first)))
 
-    def _occupancy(self, machine: Machine) -> tuple[dict[str, float], dict[str, int]]:
-        """Return the occupancy of the units, and how much of each was busy in all."""
-        busy: dict[str, int] = {}
-        if self.table is not None:
-            sums = [0] * len(self.table.capacity)
-            for block, count in zip(self.program.blocks, machine.counts, strict=True):
-                if count:
-                    columns = zip(*self.table.rows[block.first : block.end], strict=True)
-                    for place, column in enumerate(columns):
-                        sums[place] += count * sum(column)
-            busy = dict(zip(self.table.capacity, sums, strict=True))
+    def _executed_of(self, machine: Machine, kind: str) -> int:
+        """How many instructions of a kind, "spills" or "fills", were executed."""
+        return sum(
+            count * getattr(self.listing.between(block.first, block.end), kind)
+            for block, count in zip(self.program.blocks, machine.counts, strict=True)
+            if count
+        )
+
+    def _occupancy(self, machine: Machine) -> dict[str, float]:
+        """Return which part of each unit's capacity was used."""
         if not machine.time:
-            return {}, busy
-        occupancy = {
-            unit: amount / (self.table.capacity[unit] * machine.time)
-            for unit, amount in busy.items()
-            if self.table is not None and self.table.capacity[unit] and unit not in (SPILLS, FILLS)
-        }
+            return {}
         moved = machine.engine.read_bytes + machine.engine.written_bytes
-        occupancy["HBM"] = moved / (self.clock.hbm_bytes_per_cycle * machine.time)
-        return occupancy, busy
+        occupancy = {"HBM": moved / (self.clock.hbm_bytes_per_cycle * machine.time)}
+        if self.table is None:
+            return occupancy
+        busy = [0] * len(self.table.capacity)
+        for block, count in zip(self.program.blocks, machine.counts, strict=True):
+            if count:
+                columns = zip(*self.table.rows[block.first : block.end], strict=True)
+                for place, column in enumerate(columns):
+                    busy[place] += count * sum(column)
+        for (unit, capacity), used in zip(self.table.capacity.items(), busy, strict=True):
+            if capacity and unit not in _PARTS:
+                occupancy[_OTHER_NAMES.get(unit, unit)] = used / (capacity * machine.time)
+        return occupancy
 
 
 def _same(one: Machine, other: Machine) -> bool:
