@@ -6,7 +6,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup book test cuda records bench serve clean pins
+.PHONY: help setup book test cuda tokamax records validate-estimator bench serve clean pins
 
 PORT ?= 8000
 # Cheap tests first: what fails, fails early.
@@ -21,6 +21,8 @@ help:
 	@echo "make book    build the site into _build/html"
 	@echo "make test    run every test, the book build among them"
 	@echo "make cuda    install the CUDA compiler for the tests that need it (150 MB)"
+	@echo "make tokamax install the library whose measured medians estimates are held against"
+	@echo "make validate-estimator  add estimates to the record of that (hours; WITH=\"--sample 20\")"
 	@echo "make records ask the compilers anew what the book keeps records of"
 	@echo "make serve   build the site and show it at http://127.0.0.1:$(PORT)/"
 	@echo "make bench   measure the build, the compiler worker and the pages (records/bench.json)"
@@ -39,6 +41,13 @@ test: setup
 
 cuda: setup
 	@.venv/bin/python tools/cuda_extra.py
+
+tokamax: setup
+	@.venv/bin/python tools/tokamax_extra.py
+
+# WITH="--sample 20 --chip v5e" does a part; what the record has is not done again.
+validate-estimator: tokamax
+	@.venv/bin/python tools/validate_estimator.py $(WITH)
 
 records: cuda
 	@.venv/bin/python tools/renew_records.py

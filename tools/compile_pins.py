@@ -43,7 +43,9 @@ def compiled(source: str, *options: str) -> int:
 
 def main() -> int:
     """Writes the files of pins; returns the first exit status of uv's that is not 0."""
-    return next(filter(None, (compiled(name, *how, *sys.argv[1:]) for name, how in FILES.items())), 0)
+    return next(
+        filter(None, (compiled(name, *how, *sys.argv[1:]) for name, how in FILES.items())), 0
+    )
 
 
 if __name__ == "__main__":

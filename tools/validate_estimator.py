@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pallas_rungs.compilers import libtpu
-from pallas_rungs.performance import estimate as estimating
-from pallas_rungs.performance.estimate import METHOD, close, estimate
+from pallas_rungs.performance.estimate import METHOD, EstimateError, close, estimate
 from pallas_rungs.performance.medians import (
     DEVICES,
     OPERATIONS,
@@ -47,7 +46,7 @@ NOT_REACHED = "not reached: the record is added to piece by piece"
 LIMIT = 120
 
 
-class TookTooLong(Exception):
+class OverLimitError(Exception):
     """A point is over its limit."""
 
 
@@ -146,11 +145,11 @@ def _compared(point: Point, limit: int) -> Compared:
         function, arguments = call(point)
         made = estimate(function, *arguments, chip=point.chip, time_limit=float(limit))
         main = made.main
-    except TookTooLong:
+    except OverLimitError:
         close()
         return Compared(**{**known, "failed": f"took longer than {limit} s here"})
     except Exception as error:  # whatever it is, the record names it
-        if isinstance(error, estimating.EstimateError) and error.kind == "timed out":
+        if isinstance(error, EstimateError) and error.kind == "timed out":
             return Compared(**{**known, "failed": f"took longer than {limit} s here"})
         said = " ".join(str(error).split())[:300]
         return Compared(**{**known, "failed": f"{type(error).__name__}: {said}"})
@@ -167,7 +166,7 @@ def _compared(point: Point, limit: int) -> Compared:
 
 
 def _over(*_: Any) -> None:
-    raise TookTooLong
+    raise OverLimitError
 
 
 def _kept(points: list[Point], versions: dict[str, str]) -> Comparison:

@@ -23,12 +23,14 @@ class Curve:
         x: where, positive numbers in rising order.
         y: the values there, positive.
         bound: it bounds the curve before it: drawn dashed, without markers, in that curve's colour.
+        joined: its values are joined by lines; else each stands for itself, in any order.
     """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     bound: bool = False
+    joined: bool = True
 
 
 def power_of_ten(exponent: int) -> str:
@@ -36,8 +38,10 @@ def power_of_ten(exponent: int) -> str:
     return {0: "1", 1: "10"}.get(exponent, "10" + str(exponent).translate(_SUPERSCRIPT))
 
 
-def curves(curves: Sequence[Curve], *, x: str, y: str, alt: str) -> Figure:
-    """Draw curves over two logarithmic axes.
+def curves(
+    curves: Sequence[Curve], *, x: str, y: str, alt: str, equal: str | None = None
+) -> Figure:
+    """Draw curves, or points, over two logarithmic axes.
 
     Curves are told apart by colour and by their markers; bounds are dashed.
 
@@ -46,13 +50,15 @@ def curves(curves: Sequence[Curve], *, x: str, y: str, alt: str) -> Figure:
         x: what the horizontal axis counts.
         y: what the vertical axis counts.
         alt: what the figure shows, for readers who cannot see it.
+        equal: the name of a line on which both are equal, where one is to be drawn.
 
     Raises:
-        ValueError: there is no curve, or more than six; a curve has fewer than two points, or
-            coordinates that no logarithm is defined for; the first curve is a bound.
+        ValueError: there is no curve, or more than six; a curve has no points, or fewer than the
+            two that a line needs, or coordinates that no logarithm is defined for; the first curve
+            is a bound.
     """
     for curve in curves:
-        if len(curve.x) != len(curve.y) or len(curve.x) < 2:
+        if len(curve.x) != len(curve.y) or len(curve.x) < (2 if curve.joined else 1):
             raise ValueError(
                 f"{curve.name!r} has {len(curve.x)} places and {len(curve.y)} values: a curve "
                 "needs two points, each with both"
@@ -73,10 +79,13 @@ def curves(curves: Sequence[Curve], *, x: str, y: str, alt: str) -> Figure:
     return Figure(
         alt=alt,
         panels=tuple(
-            _plot(curves, hues, x, y, width, height, show)
+            _plot(curves, hues, x, y, equal is not None, width, height, show)
             for width, height, show in ((640.0, 380.0, "wide"), (324.0, 340.0, "narrow"))
         ),
-        key=tuple((_key_mark(c, h), c.name) for c, h in zip(curves, hues, strict=True)),
+        key=(
+            *((_key_mark(c, h), c.name) for c, h in zip(curves, hues, strict=True)),
+            *([] if equal is None else [(_equal_mark(), equal)]),
+        ),
     )
 
 
@@ -118,13 +127,25 @@ def _marker(hue: int, x: float, y: float) -> Element:
 
 def _key_mark(curve: Curve, hue: int) -> Element:
     line = el("path", d="M0 8H30", stroke=colour(str(hue)), stroke_width=2, **_stroke(curve))
+    lines = (line,) if curve.joined else ()
     marks = () if curve.bound else (_marker(hue, 15, 8),)
-    return el("svg", line, *marks, width=30, height=16, viewBox="0 0 30 16", aria_hidden="true")
+    return el("svg", *lines, *marks, width=30, height=16, viewBox="0 0 30 16", aria_hidden="true")
+
+
+def _equal_mark() -> Element:
+    line = el("path", d="M0 14L30 2", stroke=colour("strong"), stroke_width=2)
+    return el("svg", line, width=30, height=16, viewBox="0 0 30 16", aria_hidden="true")
 
 
 def _describe(curves: Sequence[Curve], x: str, y: str) -> str:
     sentences = [f"{y}, against {x}; both axes are logarithmic."]
     for curve in curves:
+        if not curve.joined:
+            places = f"{min(curve.x):.3g} to {max(curve.x):.3g}"
+            values = f"{min(curve.y):.3g} to {max(curve.y):.3g}"
+            count = f"{len(curve.x)} points" if len(curve.x) > 1 else "one point"
+            sentences.append(f"{curve.name}: {count}, from {values}, at {places}.")
+            continue
         ends = f"from {curve.y[0]:.2g} at {curve.x[0]:g} to {curve.y[-1]:.2g} at {curve.x[-1]:g}"
         sentences.append(f"{curve.name}: {ends}.")
     return " ".join(sentences)
@@ -135,6 +156,7 @@ def _plot(
     hues: Sequence[int],
     x_label: str,
     y_label: str,
+    equal: bool,
     width: float,
     height: float,
     show: str,
@@ -169,19 +191,18 @@ def _plot(
     )
     frame = f"M{number(left)} {number(top)}V{number(bottom)}H{number(right)}"
     body.append(el("path", d=frame, fill="none", stroke=colour("strong")))
+    if equal:
+        low, high = 10.0 ** max(x_low, y_low), 10.0 ** min(x_high, y_high)
+        ends = f"M{number(across(low))} {number(up(low))}L{number(across(high))} {number(up(high))}"
+        body.append(el("path", d=ends, stroke=colour("strong"), stroke_width=2))
     for curve, hue in zip(curves, hues, strict=True):
         points = [(across(a), up(b)) for a, b in zip(curve.x, curve.y, strict=True)]
         path = "M" + "L".join(f"{number(a)} {number(b)}" for a, b in points)
-        body.append(
-            el(
-                "path",
-                d=path,
-                fill="none",
-                stroke=colour(str(hue)),
-                stroke_width=2,
-                **_stroke(curve),
+        ink = colour(str(hue))
+        if curve.joined:
+            body.append(
+                el("path", d=path, fill="none", stroke=ink, stroke_width=2, **_stroke(curve))
             )
-        )
         if not curve.bound:
             body.extend(_marker(hue, a, b) for a, b in points)
     return SVG(width, height, tuple(body), f"{y_label}", _describe(curves, x_label, y_label), show)

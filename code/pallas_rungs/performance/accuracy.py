@@ -1,17 +1,32 @@
-"""How far estimates have been from measured times, by chip.
+"""How far estimates have been from measured times, by chip: computed from the record.
 
-The measurements are the medians of device time that the library tokamax 0.0.17 ships for its Pallas
-kernels (`ragged_dot`, flash attention, linear-softmax-cross-entropy), 0.19 to 319 ms. They were
-predicted by this method with libtpu 0.0.52; two constants of each chip, its frequency and its share
-of HBM's rate, were fitted on a random half of the same points. Only the fastest configuration of a
-kernel was measured, so how well a slow one is estimated is not known.
+The measurements are medians of device time that the library tokamax ships, for Pallas kernels and
+for XLA's own code; `validation` keeps the record of their comparison. Two constants of each chip,
+its frequency and its share of HBM's rate, were fitted on measurements of the same library. Of a
+Pallas kernel only the fastest configuration was measured, so how well a slow one is estimated is
+not known.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
+
+from pallas_rungs.performance.clock import CLOCKS
+from pallas_rungs.performance.validation import (
+    RECORD,
+    Comparison,
+    RecordError,
+    constants_of,
+    of_estimates,
+    read_record,
+)
+
+FEWEST: Final = 5
+"""Points below which no error of a chip is told."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +48,41 @@ class Accuracy:
         return seconds * math.exp(-self.rms_log_error), seconds * math.exp(self.rms_log_error)
 
 
-_TOKAMAX: Final = "medians of tokamax 0.0.17's Pallas kernels, libtpu 0.0.52"
+def accuracies(record: Comparison, pallas: bool) -> dict[str, Accuracy]:
+    """Return the errors by chip, of a record's Pallas kernels or of XLA's own code.
 
-PALLAS: Final = {
-    "v5e": Accuracy(19, 0.018, _TOKAMAX),
-    "v5p": Accuracy(55, 0.071, _TOKAMAX),
-    "v6e": Accuracy(111, 0.055, _TOKAMAX),
-    "tpu7x": Accuracy(41, 0.108, _TOKAMAX),
-}
-"""Errors for Pallas kernels. A chip that is not here was compared with no measurement."""
+    A chip is left out where the record has fewer than `FEWEST` points of it, or where its constants
+    are no longer those that the record was made with.
+    """
+    found = {}
+    code = "Pallas kernels" if pallas else "reference operations, XLA's own code"
+    source = (
+        f"medians of tokamax {record.versions['tokamax']}'s {code}, "
+        f"libtpu {record.versions['libtpu']}"
+    )
+    for chip in CLOCKS:
+        if record.constants.get(chip) != constants_of(chip):
+            continue
+        points = [p for p in record.estimated if p.chip == chip and p.pallas == pallas]
+        if len(points) >= FEWEST:
+            error = round(of_estimates(points).rms_log_error, 3)
+            found[chip] = Accuracy(len(points), error, source)
+    return found
 
-XLA: Final = Accuracy(36, 0.212, "medians of tokamax 0.0.17's references, XLA's own code, on v6e")
-"""Errors for XLA's own code, known of v6e alone and taken for the other chips."""
+
+def _kept(pallas: bool) -> Mapping[str, Accuracy]:
+    try:
+        record = read_record(RECORD, same_constants=False)
+    except RecordError:  # then no error is known, and an estimate says so
+        return MappingProxyType({})
+    return MappingProxyType(accuracies(record, pallas))
+
+
+PALLAS: Final = _kept(pallas=True)
+"""Errors for Pallas kernels. A chip that is not here was compared with too few measurements."""
+
+XLA: Final = _kept(pallas=False)
+"""Errors for XLA's own code, likewise."""
 
 
 def accuracy_of(chip: str, pallas: bool) -> Accuracy | None:
@@ -54,6 +92,4 @@ def accuracy_of(chip: str, pallas: bool) -> Accuracy | None:
       chip: the chip's name.
       pallas: whether Pallas kernels take most of the time.
     """
-    if chip not in PALLAS:
-        return None
-    return PALLAS[chip] if pallas else XLA
+    return (PALLAS if pallas else XLA).get(chip)

@@ -8,6 +8,7 @@ that only profiling and quantised arrays need.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import math
@@ -40,8 +41,13 @@ OPERATIONS: Final = {
     "ragged_dot v2": "pallas_mosaic_tpu_v2_ragged_dot",
     "flash attention": "pallas_mosaic_tpu_flash_attention",
     "cross entropy": "pallas_mosaic_tpu_linear_softmax_cross_entropy_loss",
+    "layer norm": "normalization",
+    "gated linear unit": "gated_linear_unit",
 }
 """The operations that are compared, and tokamax's names for them."""
+
+XLA: Final = ("layer norm", "gated linear unit")
+"""Those of them that have no Pallas kernel: XLA's own code was measured."""
 
 QUANTISED: Final = "quantised operands: their arrays are of a library that is not installed"
 TWIN: Final = "differs from another key in what it returns or how it sums up: the same kernel"
@@ -209,6 +215,8 @@ _TWINS: Final[dict[str, tuple[str, ...]]] = {
     "ragged_dot v2": ("return_residuals", "preferred_element_type"),
     "flash attention": ("return_residuals",),
     "cross entropy": ("return_residuals", "reduction"),
+    "layer norm": (),
+    "gated linear unit": (),
 }
 """Options that leave the kernel as it is."""
 
@@ -247,13 +255,13 @@ def work(point: Point) -> tuple[int, int]:
         rows, columns = lhs.shape
         if numbers == _CONTRACTS_ROWS:
             groups = len(_group_sizes(key))
-            out = (groups, columns, rhs.shape[1])
+            out_size = groups * columns * rhs.shape[1]
             operations = 2 * rows * columns * rhs.shape[1]
         else:
             width = rhs.shape[1] if numbers == _TRANSPOSED_RHS else rhs.shape[2]
-            out = (rows, width)
+            out_size = rows * width
             operations = 2 * rows * columns * width
-        return operations, _size(lhs) + _size(rhs) + math.prod(out) * 2
+        return operations, _size(lhs) + _size(rhs) + 2 * out_size
     if point.operation == "flash attention":
         q, k, v = array(key["q"]), array(key["k"]), array(key["v"])
         batch, length, heads, depth = q.shape
@@ -263,13 +271,22 @@ def work(point: Point) -> tuple[int, int]:
         operations = 2 * batch * heads * pairs * (depth + v.shape[3])
         out_bytes = batch * length * heads * v.shape[3] * q.dtype.itemsize
         return operations, _size(q) + _size(k) + _size(v) + out_bytes
+    if point.operation == "layer norm":
+        x = array(key["x"])
+        return 0, 2 * _size(x) + _size(array(key["scale"])) + _size(array(key["offset"]))
+    if point.operation == "gated linear unit":
+        x, weights = array(key["x"]), array(key["weights"])
+        elements = math.prod(x.shape) // x.shape[-1] * weights.shape[-1]
+        out_bytes = elements * x.dtype.itemsize
+        return 4 * elements * x.shape[-1], _size(x) + _size(weights) + out_bytes
     x, labels, w = array(key["x"]), array(key["labels"]), array(key["w"])
     operations = 2 * x.shape[0] * x.shape[1] * w.shape[1]
     return operations, _size(x) + _size(labels) + _size(w) + 4 * x.shape[0]
 
 
 def _size(given: jax.ShapeDtypeStruct) -> int:
-    return math.prod(given.shape) * given.dtype.itemsize
+    size: int = math.prod(given.shape) * given.dtype.itemsize
+    return size
 
 
 def _group_sizes(key: Mapping[str, Any]) -> tuple[int, ...]:
@@ -293,14 +310,12 @@ def call(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
       NoMediansError: tokamax is not here.
       ValueError: an array of the key is none that is known here.
     """
-    _import_kernels()
     return _CALLS[point.operation](point)
 
 
 def _ragged_dot(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    from tokamax._src.ops.ragged_dot import pallas_mosaic_tpu as first
-    from tokamax._src.ops.ragged_dot import pallas_mosaic_tpu_v2 as second
-
+    first = _kernels("ragged_dot.pallas_mosaic_tpu")
+    second = _kernels("ragged_dot.pallas_mosaic_tpu_v2")
     key = dict(point.key)
     numbers = key["ragged_dot_dimension_numbers"]
     module, operation = (
@@ -336,9 +351,8 @@ def _ragged_dot(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _flash_attention(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    from tokamax._src.ops.attention import base
-    from tokamax._src.ops.attention import pallas_mosaic_tpu as module
-
+    base = _kernels("attention.base")
+    module = _kernels("attention.pallas_mosaic_tpu")
     key = point.key
     default = jax.lax.Precision.DEFAULT
     layouts = {
@@ -375,8 +389,7 @@ def _flash_attention(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def _cross_entropy(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    from tokamax._src.ops.linear_softmax_cross_entropy_loss import pallas_mosaic_tpu_kernel as kernel
-
+    kernel = _kernels("linear_softmax_cross_entropy_loss.pallas_mosaic_tpu_kernel")
     key = point.key
     blocks = {name: point.config[name] for name in ("b_block_size", "h_block_size", "v_block_size")}
 
@@ -389,11 +402,45 @@ def _cross_entropy(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return cross_entropy, tuple(array(key[name]) for name in ("x", "labels", "w"))
 
 
+def _layer_norm(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    base = _kernels("normalization.base")
+    key = point.key
+    options = ("axis", "epsilon", "scale_offset", "subtract_mean", "return_residuals")
+    given = {name: key[name] for name in options}
+
+    def layer_norm(x: Any, scale: Any, offset: Any) -> Any:
+        out, residuals = base.Normalization()._fwd(x, scale, offset, config=None, **given)
+        return (out, residuals) if key["return_residuals"] else out
+
+    return layer_norm, tuple(array(key[name]) for name in ("x", "scale", "offset"))
+
+
+def _gated_linear_unit(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    base = _kernels("gated_linear_unit.base")
+    key = point.key
+    activation = getattr(jax.nn, key["activation"].rsplit(".", 1)[1])
+    precision = jax.lax.DotAlgorithmPreset[key["precision"]]
+
+    def gated_linear_unit(x: Any, weights: Any) -> Any:
+        return base.GatedLinearUnit()._fwd(
+            x,
+            weights,
+            activation=activation,
+            precision=precision,
+            return_residuals=False,
+            config=None,
+        )[0]
+
+    return gated_linear_unit, (array(key["x"]), array(key["weights"]))
+
+
 _CALLS: Final[dict[str, Callable[[Point], tuple[Callable[..., Any], tuple[Any, ...]]]]] = {
     "ragged_dot": _ragged_dot,
     "ragged_dot v2": _ragged_dot,
     "flash attention": _flash_attention,
     "cross entropy": _cross_entropy,
+    "layer norm": _layer_norm,
+    "gated linear unit": _gated_linear_unit,
 }
 
 
@@ -401,10 +448,14 @@ class _QArray:
     """Stands for a quantised array: no compared point has one."""
 
 
-def _import_kernels() -> None:
-    """Make tokamax's kernels importable, without what its top imports."""
-    if "tokamax" in sys.modules:
-        return
+def _kernels(name: str) -> Any:
+    """Import a module of tokamax's operations, without what its top imports."""
+    if "tokamax" not in sys.modules:
+        _make_importable()
+    return importlib.import_module(f"tokamax._src.ops.{name}")
+
+
+def _make_importable() -> None:
     if why := why_unavailable():
         raise NoMediansError(why)
     if str(folder()) not in sys.path:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pallas_rungs.performance.clock import CLOCKS
+from pallas_rungs.performance.medians import XLA
 
 RECORD: Final = Path(__file__).resolve().parent / "records" / "estimates-and-medians.json"
 """The record of the comparison."""
@@ -70,6 +71,11 @@ class Compared:
     failed: str = ""
 
     @property
+    def pallas(self) -> bool:
+        """Whether it is a Pallas kernel; else XLA's own code."""
+        return self.operation not in XLA
+
+    @property
     def ratio(self) -> float:
         """The estimate divided by the measurement.
 
@@ -86,7 +92,7 @@ class Comparison:
     """The record.
 
     Attributes:
-      made: the days on which points were added, the first and the last: `2026-11-30`.
+      days: on which points were added, the first and the last: `2026-11-30`.
       versions: of jax, jaxlib, libtpu and tokamax.
       method: how the estimates were made.
       constants: the chips' constants that they were made with, by chip and name.
@@ -94,12 +100,17 @@ class Comparison:
       left_out: chip and operation, and for each reason how many of tokamax's keys it left out.
     """
 
-    made: tuple[str, str]
+    days: tuple[str, str]
     versions: dict[str, str]
     method: str
     constants: dict[str, dict[str, float]]
     points: tuple[Compared, ...]
     left_out: dict[str, dict[str, int]]
+
+    @property
+    def made(self) -> str:
+        """The date of the record: the day of its last point."""
+        return self.days[1]
 
     @property
     def estimated(self) -> tuple[Compared, ...]:
@@ -110,7 +121,7 @@ class Comparison:
     def remark(self) -> str:
         """Where its figures come from, in a sentence."""
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        first, last = self.made
+        first, last = self.days
         when = first if first == last else f"{first} to {last}"
         return (
             f"{len(self.estimated)} estimates of {when}, made with {versions}; "
@@ -269,12 +280,15 @@ def comparison() -> Comparison:
     return read_record(RECORD)
 
 
-def read_record(path: Path) -> Comparison:
+def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
     """Read a record of a comparison.
 
+    Args:
+      path: the file.
+      same_constants: whether it must have been made with the constants of `clock.CLOCKS`.
+
     Raises:
-      RecordError: it is missing, was changed by hand, or was made with other constants than
-        `clock.CLOCKS` has now.
+      RecordError: it is missing, was changed by hand, or was made with other constants.
     """
     how = "`make validate-estimator` writes it"
     if not path.is_file():
@@ -287,7 +301,7 @@ def read_record(path: Path) -> Comparison:
         )
     for chip, constants in kept["constants"].items():
         now = constants_of(chip)
-        if now != constants:
+        if same_constants and now != constants:
             changed = ", ".join(
                 f"{name} {constants.get(name)} then, {value} now"
                 for name, value in now.items()
@@ -324,7 +338,7 @@ def write_record(path: Path, found: Comparison) -> None:
 
     kept: dict[str, Any] = {
         "kind": "estimates and measured medians",
-        "made": list(found.made),
+        "made": list(found.days),
         "versions": found.versions,
         "method": found.method,
         "constants": found.constants,
@@ -345,7 +359,7 @@ def added(found: Comparison, point: Compared, day: str) -> Comparison:
     others = tuple(one for one in found.points if one.name != point.name)
     return replace(
         found,
-        made=(min(found.made[0], day), max(found.made[1], day)),
+        days=(min(found.days[0], day), max(found.days[1], day)),
         points=(*others, point),
         constants={**found.constants, point.chip: constants_of(point.chip)},
     )

@@ -1,0 +1,224 @@
+"""The comparison of estimates with measured medians: its statistics, its record, a live sample."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pallas_rungs.compilers import libtpu
+from pallas_rungs.performance import accuracy, clock, estimate, medians
+from pallas_rungs.performance.validation import (
+    RECORD,
+    Compared,
+    Comparison,
+    RecordError,
+    added,
+    agreement,
+    comparison,
+    constants_of,
+    grouped,
+    of_bounds,
+    of_estimates,
+    pairs,
+    rank_correlation,
+    read_record,
+    roofline_ms,
+    write_record,
+)
+
+needs_tokamax = pytest.mark.skipif(
+    bool(medians.why_unavailable() or libtpu.why_unavailable()),
+    reason="tokamax and libtpu are needed: make tokamax",
+)
+SAMPLE = ("v5p/flash attention/6", "v6e/layer norm/2")
+"""Points of the record that compile in seconds: a Pallas kernel, and XLA's own code."""
+
+
+def point(name: str, measured: float, estimated: float | None, **more: object) -> Compared:
+    chip, operation, _ = name.split("/")
+    return replace(Compared(name, chip, operation, "x", {}, measured, estimated), **more)
+
+
+ONE = point("v5e/ragged_dot/0", 1.0, 1.04)
+TWO = point("v5e/ragged_dot/1", 2.0, 2.5)
+THREE = point("v6e/ragged_dot/2", 4.0, 3.64)
+FAILED = point("v6e/ragged_dot/3", 1.0, None, failed="took longer than 90 s here")
+
+
+def record(*points: Compared) -> Comparison:
+    chips = {each.chip for each in points}
+    return Comparison(
+        ("2026-01-01", "2026-01-02"),
+        {"libtpu": "0", "tokamax": "1"},
+        "by hand",
+        {chip: constants_of(chip) for chip in sorted(chips)},
+        points,
+        {"v5e/ragged_dot": {"for a reason": 2}},
+    )
+
+
+def test_agreement_of_three_points_by_hand() -> None:
+    found = of_estimates([ONE, TWO, THREE])
+    assert found.points == 3
+    assert found.median == pytest.approx(1.04)  # of 1.04, 1.25, 0.91
+    assert found.within == pytest.approx((1 / 3, 2 / 3, 2 / 3))
+    squares = math.log(1.04) ** 2 + math.log(1.25) ** 2 + math.log(0.91) ** 2
+    assert found.rms_log_error == pytest.approx(math.sqrt(squares / 3))
+    assert found.rank_correlation == pytest.approx(1)
+
+
+def test_no_points_or_times_that_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="no estimate to compare"):
+        agreement([])
+    with pytest.raises(ValueError, match=r"positive; got 0\.0 estimated"):
+        agreement([(0.0, 1.0)])
+    with pytest.raises(ValueError, match="has no estimate: took longer"):
+        of_estimates([FAILED])
+
+
+def test_rank_correlation_by_hand() -> None:
+    assert rank_correlation([1, 2, 3], [10, 30, 20]) == pytest.approx(0.5)
+    assert rank_correlation([1, 2, 3], [30, 20, 10]) == pytest.approx(-1)
+    # Ranks 0, 1.5, 1.5, 3 against 0, 1, 2, 3.
+    assert rank_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / math.sqrt(4.5 * 5))
+    assert math.isnan(rank_correlation([1, 2], [1, 2]))
+    assert math.isnan(rank_correlation([1, 1, 1], [1, 2, 3]))
+
+
+def test_a_roofline_is_the_slower_of_its_two_rates() -> None:
+    task = replace(ONE, operations=4_000_000_000, bytes=1_000_000)
+    assert roofline_ms(task, rate=1e12, bandwidth=1e9) == pytest.approx(4)
+    assert roofline_ms(task, rate=1e13, bandwidth=1e9) == pytest.approx(1)
+    found = of_bounds([task], lambda each: roofline_ms(each, 1e12, 1e9))
+    assert found.median == pytest.approx(4)
+
+
+def test_pairs_are_of_the_same_task_and_their_sign_is_judged() -> None:
+    first = point("v6e/ragged_dot/0", 1.0, 1.1)
+    slower = point("v6e/ragged_dot v2/0", 1.2, 1.0)
+    elsewhere = point("v5p/ragged_dot v2/0", 1.2, 1.2)
+    other_task = point("v6e/ragged_dot v2/1", 0.5, 0.5, shapes="y")
+    (pair,) = pairs([first, elsewhere, other_task, slower], "ragged_dot", "ragged_dot v2")
+    assert (pair.first, pair.second) == (first, slower)
+    assert pair.measured == pytest.approx(1.2)
+    assert pair.estimated == pytest.approx(1.0 / 1.1)
+    assert not pair.sign_right
+    assert pairs([first, replace(slower, estimated_ms=1.3)], "ragged_dot", "ragged_dot v2")[
+        0
+    ].sign_right
+
+
+def test_groups_follow_the_table_of_chips() -> None:
+    assert list(grouped([THREE, ONE, TWO])) == [("v5e", "ragged_dot"), ("v6e", "ragged_dot")]
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    write_record(path, record(THREE, ONE, FAILED, TWO))
+    found = read_record(path)
+    assert found.points == (ONE, TWO, THREE, FAILED)
+    assert found.estimated == (ONE, TWO, THREE)
+    assert found.made == "2026-01-02"
+    assert "3 estimates of 2026-01-01 to 2026-01-02, made with libtpu 0, tokamax 1" in found.remark
+
+
+def test_a_point_is_added_once(tmp_path: Path) -> None:
+    found = added(record(ONE), replace(ONE, estimated_ms=2.0), "2026-02-03")
+    assert [each.estimated_ms for each in found.points] == [2.0]
+    assert found.days == ("2026-01-01", "2026-02-03")
+
+
+@pytest.mark.parametrize("what", ["measured_ms", "estimated_ms", "shapes"])
+def test_a_record_changed_by_hand_is_refused(tmp_path: Path, what: str) -> None:
+    kept = json.loads(RECORD.read_text("utf-8"))
+    kept["points"][0][what] = "y" if what == "shapes" else kept["points"][0][what] * 1.01
+    path = tmp_path / RECORD.name
+    path.write_text(json.dumps(kept), "utf-8")
+    with pytest.raises(RecordError, match="changed by hand; `make validate-estimator`"):
+        read_record(path)
+
+
+def test_a_record_of_other_constants_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "record.json"
+    write_record(path, record(ONE))
+    v5e = clock.CLOCKS["v5e"]
+    faster = replace(v5e, frequency=replace(v5e.frequency, value=1.6e9))
+    monkeypatch.setitem(clock.CLOCKS, "v5e", faster)
+    with pytest.raises(RecordError, match=r"of v5e \(frequency 1500000000\.0 then, 1600000000\.0"):
+        read_record(path)
+    unchecked = read_record(path, same_constants=False)
+    assert accuracy.accuracies(unchecked, pallas=True) == {}
+
+
+def test_a_missing_record_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"no record nothing\.json; `make validate-estimator`"):
+        read_record(tmp_path / "nothing.json")
+
+
+def test_accuracy_is_what_the_record_says() -> None:
+    found = comparison()
+    for pallas, told in ((True, accuracy.PALLAS), (False, accuracy.XLA)):
+        for chip, error in told.items():
+            points = [p for p in found.estimated if p.chip == chip and p.pallas == pallas]
+            assert error.points == len(points) >= accuracy.FEWEST
+            assert error.rms_log_error == round(of_estimates(points).rms_log_error, 3)
+    assert set(accuracy.PALLAS) <= set(medians.DEVICES)
+    assert accuracy.accuracy_of("v4", pallas=True) is None
+
+
+def test_few_points_tell_no_error() -> None:
+    assert accuracy.accuracies(record(ONE, TWO), pallas=True) == {}
+
+
+def test_arrays_are_read_as_tokamax_writes_them() -> None:
+    assert medians.array("bf16[8,128]").shape == (8, 128)
+    assert str(medians.array("i32[]").dtype) == "int32"
+    for text in ("f8_e4m3fn[8]", "bf16", "bf16[8"):
+        with pytest.raises(ValueError, match="no array of the compared points"):
+            medians.array(text)
+    with pytest.raises(ValueError, match="no medians of 'softmax' on 'v5e'"):
+        medians.medians("v5e", "softmax")
+
+
+def test_an_absent_library_is_named_with_its_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(medians.FOLDER, str(tmp_path))
+    with pytest.raises(medians.NoMediansError, match="`make tokamax` installs it"):
+        medians.medians("v5e", "ragged_dot")
+
+
+@needs_tokamax
+def test_the_record_holds_the_medians_that_tokamax_ships() -> None:
+    shipped = {each.name: each for each in medians.all_medians()}
+    found = comparison()
+    assert found.versions["tokamax"] == medians.version()
+    for each in found.points:
+        origin = shipped[each.name]
+        assert each.measured_ms == origin.measured_ms, each.name
+        assert (each.shapes, each.config) == (origin.shapes, origin.config)
+        assert (each.operations, each.bytes) == medians.work(origin)
+        assert not origin.left_out
+    reasons = {reason for counted in found.left_out.values() for reason in counted}
+    assert {medians.QUANTISED, medians.TRANSPOSED, medians.TWIN, medians.UNMEASURED} <= reasons
+    for name, counted in found.left_out.items():
+        of_kind = [each for each in shipped.values() if each.name.rsplit("/", 1)[0] == name]
+        done = sum(each.name.rsplit("/", 1)[0] == name for each in found.points)
+        assert sum(counted.values()) + done == len(of_kind), name
+
+
+@needs_tokamax
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_point_estimated_anew_is_as_recorded(name: str) -> None:
+    (kept,) = [each for each in comparison().points if each.name == name]
+    (origin,) = [p for p in medians.medians(kept.chip, kept.operation) if p.name == name]
+    function, arguments = medians.call(origin)
+    found = estimate(function, *arguments, chip=kept.chip)
+    assert found.seconds * 1e3 == pytest.approx(kept.estimated_ms, rel=1e-5)
+    assert found.unresolved == kept.unresolved
