@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def main() -> int:
         and options.op in ("", point.operation)
     ]
     if not options.again:
-        there = {point.name for point in _kept(points, versions).points}
+        there = {point.name for point in _kept(versions).points}
         wanted = [point for point in wanted if point.name not in there]
     end = time.monotonic() + options.minutes * 60
     for number, point in enumerate(wanted[: options.sample], start=1):
@@ -169,19 +170,13 @@ def _over(*_: Any) -> None:
     raise OverLimitError
 
 
-def _kept(points: list[Point], versions: dict[str, str]) -> Comparison:
+def _kept(versions: dict[str, str]) -> Comparison:
     if RECORD.is_file():
         kept = read_record(RECORD)
         if kept.versions != versions:
             sys.exit(f"error: {RECORD.name} was made with {kept.versions}; remove it to begin anew")
         return kept
-    today = _today()
-    reasons: dict[str, Counter[str]] = defaultdict(Counter)
-    for point in points:
-        if point.left_out:
-            reasons[f"{point.chip}/{point.operation}"][point.left_out] += 1
-    left_out = {name: dict(counted) for name, counted in reasons.items()}
-    return Comparison((today, today), versions, METHOD, {}, (), left_out)
+    return Comparison((_today(), _today()), versions, METHOD, {}, (), {})
 
 
 def _add(found: Compared, points: list[Point], versions: dict[str, str]) -> None:
@@ -190,13 +185,20 @@ def _add(found: Compared, points: list[Point], versions: dict[str, str]) -> None
     lock = ROOT / ".venv" / f"{RECORD.stem}.lock"
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        kept = _kept(points, versions)
+        kept = _kept(versions)
         kept = added(kept, found, _today())
-        reached = Counter(f"{point.chip}/{point.operation}" for point in kept.points)
-        all_of = Counter(f"{p.chip}/{p.operation}" for p in points if not p.left_out)
-        for name, total in all_of.items():
-            kept.left_out.setdefault(name, {})[NOT_REACHED] = total - reached[name]
-        write_record(RECORD, kept)
+        write_record(RECORD, replace(kept, left_out=_left_out(kept, points)))
+
+
+def _left_out(kept: Comparison, points: list[Point]) -> dict[str, dict[str, int]]:
+    """Says how many keys of each chip and operation the record leaves out, and why."""
+    reached = {point.name for point in kept.points}
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
+    for point in points:
+        if point.name not in reached:
+            name = f"{point.chip}/{point.operation}"
+            reasons[name][point.left_out or NOT_REACHED] += 1
+    return {name: dict(counted) for name, counted in reasons.items()}
 
 
 def _today() -> str:
