@@ -13,7 +13,7 @@ from typing import Final
 
 from pallas_rungs.ir.scalar_program import QUEUED, Block, Operation, ScalarProgram
 from pallas_rungs.performance.dma import MEMORIES
-from pallas_rungs.performance.machine import ALLOCATION_BITS, Machine
+from pallas_rungs.performance.machine import ALLOCATION_BITS, OPERAND_VALUES, Machine
 
 _MASK: Final = 0xFFFFFFFF
 _REGISTER: Final = re.compile(r"%[a-z]+\d+_([sp]\d+)")
@@ -265,7 +265,7 @@ class Translation:
         index, space = _INDEX.search(text), _SPACE.search(text)
         if index is None or space is None:
             raise NotUnderstoodError("an operand without index or memory space")
-        what = f"values of operand {index[1]}"
+        what = f"{OPERAND_VALUES} {index[1]}"
         return f"operand({index[1]},{space[1]!r},{what!r})"
 
     def _queued(self, operation: Operation, offset: int) -> dict[str, str]:
@@ -338,30 +338,30 @@ class Translation:
 
     def _started(self, operation: Operation, now: str) -> str:
         named = operation.named()
-        spaces = operation.opcode.removeprefix("dma.").split("_to_")
-        if operation.opcode == "dma.general":
-            told = _SPACES_TOLD.search(operation.instruction.comment)
-            spaces = (
-                list(told.groups())
-                if told
-                else [self.program.spaces.get(named.get(end, ""), "") for end in ("src", "dst")]
-            )
-            places = [named.get("src", "0"), named.get("dst", "0")]
-        else:
-            places = [named.get(space, "0") for space in spaces]
-            if len(spaces) == 2 and spaces[0] == spaces[1]:
-                same = [value for tag, value in named.items() if tag.startswith(spaces[0])]
-                places = (
-                    same[:2] if len(same) >= 2 else [named.get("src", "0"), named.get("dst", "0")]
-                )
-        if len(spaces) != 2 or not set(spaces) <= MEMORIES:
-            raise NotUnderstoodError("a transfer between memories that are not known")
         for tag in ("size_in_granules", "dst_syncflagno"):
             if tag not in named:
                 raise NotUnderstoodError(f"a transfer without {tag}")
+        spaces, places = self._ends(operation, named)
+        if len(spaces) != 2 or not set(spaces) <= MEMORIES:
+            raise NotUnderstoodError("a transfer between memories that are not known")
         source, target = map(self._value, places)
         size, flag = self._value(named["size_in_granules"]), self._value(named["dst_syncflagno"])
-        return f"start({now},{tuple(spaces)!r},{size},({source},{target}),{flag})"
+        return f"start({now},{spaces!r},{size},({source},{target}),{flag})"
+
+    def _ends(
+        self, operation: Operation, named: dict[str, str]
+    ) -> tuple[tuple[str, ...], tuple[str, str]]:
+        """Return the memories at a transfer's ends, and the operands that point into them.
+
+        A described transfer, `dma.general`, has its memories in a remark or else from its pointers.
+        """
+        if operation.opcode != "dma.general":
+            spaces = tuple(operation.opcode.removeprefix("dma.").split("_to_"))
+            return spaces, (named.get(spaces[0], "0"), named.get(spaces[-1], "0"))
+        places = (named.get("src", "0"), named.get("dst", "0"))
+        if told := _SPACES_TOLD.search(operation.instruction.comment):
+            return told.groups(), places
+        return tuple(self.program.spaces.get(place, "") for place in places), places
 
 
 def _wrapping(expression: str) -> str:
