@@ -39,8 +39,9 @@ class Operand:
     """An operand, and its place in each list that has it, counted from 0.
 
     Attributes:
-      name: what the kernel's author calls it, `x_ref`; of a bound, a program id or a closed-over
-        ref, which have no name, what it is: `bound 0`, `program_id(0)`, `batch 0`, `ref 0`.
+      name: what the kernel's author calls it, `x_ref`; of one without a name, what it is and its
+        number: `bound 0`, `program_id(0)`, `batch 0`, `ref 0`. The arguments of a kernel that a
+        transformation made have no names either: `input 0`.
       role: one of `ROLES`.
       type: of the list that has it first, as jax prints it: `float32[16,128]`,
         `Ref<vmem>{float32[8,128]}`.
@@ -204,7 +205,7 @@ def orders_of(equation: Any) -> OperandOrders:
         if len(found) != expected:
             raise IRError(f"the call of {title}", f"{expected} {what}", str(len(found)))
     given = iter([str(v.aval) for v in equation.invars])
-    names = iter(kernel.debug_info.safe_arg_names(len(kernel.invars)))
+    names = iter(_argument_names(kernel, scalars, inputs, outputs, scratch))
     arguments = iter([str(v.aval) for v in kernel.invars])
     call, seen = _counter(), _counter()
     index, alias = _counter(), _counter()
@@ -244,6 +245,17 @@ def orders_of(equation: Any) -> OperandOrders:
     for _ in range(scratch):
         operands.append(Operand(next(names), SCRATCH, next(arguments), kernel=next(seen)))
     return OperandOrders(title, tuple(operands), tuple(equation.params["input_output_aliases"]))
+
+
+def _argument_names(kernel: Any, *counts: int) -> list[str]:
+    """What the kernel's author calls its arguments, or else what they are."""
+    made_up = [
+        f"{word} {n}"
+        for word, count in zip(("scalar", INPUT, OUTPUT, SCRATCH), counts, strict=True)
+        for n in range(count)
+    ]
+    own = kernel.debug_info.safe_arg_names(len(made_up))
+    return [name or word for name, word in zip(own, made_up, strict=True)]
 
 
 def _program_names(programs: int, vmapped: Sequence[int]) -> Iterator[str]:

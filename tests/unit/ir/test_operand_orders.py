@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax._src.core import Jaxpr
+from jax._src.state.discharge import discharge_state
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
@@ -128,6 +129,33 @@ def test_an_axis_of_vmap_is_seen_by_index_maps_and_by_no_kernel():
     assert orders.index_map == ("batch 0", "program_id(0)", "s_ref")
     assert orders.kernel == ("s_ref", "x_ref", "o_ref")
     assert orders.of("x_ref").type == "float32[2,16,128]"
+
+
+def test_a_discharged_call_has_its_ref_among_inputs_and_outputs():
+    def call(ref, s, x):
+        def kernel(s_ref, x_ref, o_ref):
+            ref[...] = x_ref[...]
+            o_ref[...] = x_ref[...]
+
+        rows = pl.BlockSpec((8, 128), lambda i, s_ref: (i, 0))
+        return pl.pallas_call(
+            kernel,
+            grid_spec=pltpu.PrefetchScalarGridSpec(
+                num_scalar_prefetch=1, grid=(1,), in_specs=[rows], out_specs=rows
+            ),
+            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+            input_output_aliases={1: 0},
+        )(s, x)
+
+    traced = jax.make_jaxpr(call)(jax.new_ref(X[:8]), S, X[:8])
+    (before,) = map(orders_of, traced.eqns)
+    assert before.call == ("ref 0", "s_ref", "x_ref")
+    (after,) = (
+        orders_of(e) for e in discharge_state(traced).eqns if e.primitive.name == "pallas_call"
+    )
+    assert after.call == ("scalar 0", "input 0", "input 1")
+    assert after.kernel == (*after.call, "output 0", "output 1")
+    assert after.aliases == ((1, 0), (2, 1))
 
 
 def test_rows_and_html_tell_the_places(orders):
