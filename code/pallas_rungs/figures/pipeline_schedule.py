@@ -184,9 +184,7 @@ class PipelineSchedule:
                 raise ValueError(f"the copy '{move}' is never waited for")
             bodies = sum(m.what == "body" for m in self.moves[start:end])
             inwards = self.of(move.operand).inwards
-            found.append(
-                Transfer(move.operand, move.block, move.slot, inwards, start, end, bodies)
-            )
+            found.append(Transfer(move.operand, move.block, move.slot, inwards, start, end, bodies))
         return tuple(found)
 
     def most_under_way(self, operand: str) -> int:
@@ -217,7 +215,10 @@ class PipelineSchedule:
                 (
                     self._called(step),
                     program,
-                    *(self._told(b, [m for m in moves if m.operand == b.name]) for b in self.buffers),
+                    *(
+                        self._told(b, [m for m in moves if m.operand == b.name])
+                        for b in self.buffers
+                    ),
                 )
             )
         return table(["step", "program", *(f"`{b.name}`" for b in self.buffers)], rows)
