@@ -50,7 +50,7 @@ class Bar:
 
 def frame_bars(schedule: PipelineSchedule) -> tuple[Bar, ...]:
     """Return what is to be drawn, operand by operand, in order of time."""
-    found = []
+    found: list[Bar] = []
     for buffers in schedule.buffers:
         transfers = schedule.transfers(buffers.name)
         found.extend(_moved(schedule, transfer) for transfer in transfers)
@@ -88,7 +88,7 @@ def _bodies_offset(schedule: PipelineSchedule, step: int) -> int:
 def _used(
     schedule: PipelineSchedule, buffers: Buffers, transfers: Sequence[Transfer]
 ) -> Iterator[Bar]:
-    """Each block from its first body to its last: an input after its wait, an output till its send."""
+    """Each block from its first body to its last: inputs once awaited, outputs until sent."""
     steps = math.prod(schedule.grid)
     turns = [schedule.steps[t.end if buffers.inwards else t.start] for t in transfers]
     for i, (turn, transfer) in enumerate(zip(turns, transfers, strict=True)):
@@ -106,7 +106,8 @@ def _used(
 def pipeline_frames(schedule: PipelineSchedule, *, alt: str) -> Figure:
     """Draw a lane for each slot, and a column for each step of the grid.
 
-    A step has the same width whatever happens in it: the axis is order, not time. Shaded is the body.
+    A step has the same width whatever happens in it: the axis is order, not time. The body is
+    shaded.
 
     Args:
         schedule: what `pipeline_schedule` returned.

@@ -19,6 +19,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.pallas.mosaic import helpers, primitives
 from jax._src.pallas.mosaic import pipeline as library
 from jax._src.pallas.mosaic.interpret.utils import to_range
 
@@ -159,6 +160,11 @@ class PipelineSchedule:
         names = ", ".join(b.name for b in self.buffers)
         raise KeyError(f"no operand {operand!r}; there are {names}")
 
+    def at(self, *steps: int) -> tuple[Move, ...]:
+        """The moves of some steps, in order; `PROLOGUE` and the number of steps are steps too."""
+        pairs = zip(self.moves, self.steps, strict=True)
+        return tuple(move for move, step in pairs if step in steps)
+
     def transfers(self, operand: str | None = None) -> tuple[Transfer, ...]:
         """The copies in the order of their starts, each with the wait for it.
 
@@ -223,6 +229,25 @@ class PipelineSchedule:
             )
         return table(["step", "program", *(f"`{b.name}`" for b in self.buffers)], rows)
 
+    def predicates(self) -> Table:
+        """A row for each step: the block of each operand, and what the scheduler answers about it.
+
+        Inputs are asked about what is fetched, outputs about what is sent. ``·`` is no.
+        """
+        asked = [
+            *(("has_changed", b.name) for b in self.buffers if b.inwards),
+            *(("will_change_fetch", b.name) for b in self.buffers if b.inwards),
+            *(("out_of_fetch", b.name) for b in self.buffers if b.inwards),
+            *(("will_change_current", b.name) for b in self.buffers if not b.inwards),
+        ]
+        rows = []
+        for step in range(math.prod(self.grid)):
+            at = {d.operand: d for d in self.decisions if d.step == step}
+            answers = ("yes" if getattr(at[name], what) else "·" for what, name in asked)
+            rows.append((step, *(str(at[b.name].block) for b in self.buffers), *answers))
+        heads = (f"`{what}` `{name}`" for what, name in asked)
+        return table(["step", *(f"block of `{b.name}`" for b in self.buffers), *heads], rows)
+
     def _told(self, buffers: Buffers, moves: Sequence[Move]) -> str:
         words = {
             ("start", True): "fetch {} → slot {}",
@@ -278,45 +303,26 @@ def pipeline_schedule(
         )
     if math.prod(grid) > MOST_STEPS:
         raise ValueError(
-            f"the grid {grid} has {math.prod(grid)} steps; at most {MOST_STEPS} are scheduled here. "
+            f"the grid {grid} has {math.prod(grid)} steps; at most {MOST_STEPS} are scheduled. "
             "Take a smaller one of the same form."
         )
-    moves: list[Move] = []
-    steps: list[int] = []
-    decisions: list[Decision] = []
     refs = [jax.new_ref(jnp.zeros(o.shape, o.dtype)) for o in operands]
-    allocated = [
-        _with_memory(a)
-        for a in library._make_pipeline_allocations(
-            *refs, in_specs=tuple(in_specs), out_specs=tuple(out_specs), grid=grid
-        )
-    ]
-    buffers = [
+    described = library._make_pipeline_allocations(
+        *refs, in_specs=tuple(in_specs), out_specs=tuple(out_specs), grid=grid
+    )
+    allocated = [_with_memory(*pair) for pair in zip(names, described, strict=True)]
+    buffers = tuple(
         _buffers(name, i < len(in_specs), ref.shape, bref)
         for i, (name, ref, bref) in enumerate(zip(names, refs, allocated, strict=True))
-    ]
-    owner = {id(ref): b for ref, b in zip(refs, buffers, strict=True)}
-
-    def note(what: str, source: Any, target: Any) -> None:
-        outside, window = (source, target) if id(_base(source)) in owner else (target, source)
-        buffer = owner[id(_base(outside))]
-        block = _block(buffer, _starts(outside))
-        moves.append(Move(what, buffer.name, block, _slot(_starts(window))))
-        steps.append(phases.current)
-
-    phases = _Phases(math.prod(grid))
-    with _noting(note, phases):
+    )
+    notes = _Notes({id(ref): b for ref, b in zip(refs, buffers, strict=True)}, math.prod(grid))
+    with _noting(notes):
         run = library.emit_pipeline(
-            lambda *_: (moves.append(Move("body")), steps.append(phases.current))[0],
-            grid=grid,
-            in_specs=tuple(in_specs),
-            out_specs=tuple(out_specs),
+            notes.body, grid=grid, in_specs=tuple(in_specs), out_specs=tuple(out_specs)
         )
         run(*refs, allocations=tuple(allocated))
-        decisions.extend(_decisions(grid, allocated, buffers))
-    return PipelineSchedule(
-        tuple(grid), tuple(buffers), tuple(moves), tuple(steps), tuple(decisions)
-    )
+        decisions = tuple(_decisions(grid, allocated, buffers))
+    return PipelineSchedule(tuple(grid), buffers, tuple(notes.moves), tuple(notes.steps), decisions)
 
 
 def moves_of(record: Record, schedule: PipelineSchedule, *, core: int = 0) -> tuple[Move, ...]:
@@ -360,19 +366,39 @@ def _outside(source: Place, target: Place) -> Place:
     return source if source.space == "hbm" else target
 
 
-class _Phases:
-    """Counts the schedulers that the pipeline makes: one before the loop, one a step, one after."""
+class _Notes:
+    """What a pipeline does, and in which step.
 
-    def __init__(self, steps: int) -> None:
-        self.current = PROLOGUE - 1
-        self.last = steps
+    It makes a scheduler before the loop, one for each step, and one after the loop.
+    """
 
-    def next(self) -> None:
-        self.current = min(self.current + 1, self.last)
+    def __init__(self, owners: Mapping[int, Buffers], last: int) -> None:
+        self.owners = owners
+        self.last = last
+        self.step = PROLOGUE - 1
+        self.moves: list[Move] = []
+        self.steps: list[int] = []
+
+    def next_step(self) -> None:
+        self.step = min(self.step + 1, self.last)
+
+    def body(self, *_: Any) -> None:
+        self._add(Move("body"))
+
+    def copy(self, what: str, source: Any, target: Any) -> None:
+        inwards = id(_base(source)) in self.owners
+        outside, window = (source, target) if inwards else (target, source)
+        buffers = self.owners[id(_base(outside))]
+        block = _block(buffers, _starts(outside))
+        self._add(Move(what, buffers.name, block, _slot(_starts(window))))
+
+    def _add(self, move: Move) -> None:
+        self.moves.append(move)
+        self.steps.append(self.step)
 
 
 @contextlib.contextmanager
-def _noting(note: Any, phases: _Phases) -> Iterator[None]:
+def _noting(notes: _Notes) -> Iterator[None]:
     """Run the pipeline's Python on numbers, with notes in place of copies."""
 
     class Copy:
@@ -380,35 +406,40 @@ def _noting(note: Any, phases: _Phases) -> Iterator[None]:
             self.ends = source, target
 
         def start(self) -> None:
-            note("start", *self.ends)
+            notes.copy("start", *self.ends)
 
         def wait(self) -> None:
-            note("wait", *self.ends)
+            notes.copy("wait", *self.ends)
 
     class Scheduler(library.Scheduler):
         def __init__(self, *args: Any, **named: Any) -> None:
-            phases.next()
+            notes.next_step()
             super().__init__(*args, **named)
 
         def _compute_index(self, buffered_ref: Any, *indices: Any) -> Any:
             # The library remembers results by their indices, which have no hash as numbers.
             return buffered_ref.compute_index(*indices)
 
-    def whole(source: Any, target: Any) -> None:
+    def at_once(source: Any, target: Any) -> None:
         Copy(source, target).start()
         Copy(source, target).wait()
 
     with (
         jax.disable_jit(),
         mock.patch.object(library, "Scheduler", Scheduler),
-        mock.patch.object(library.tpu_primitives, "make_async_copy", Copy),
-        mock.patch.object(library.tpu_helpers, "sync_copy", whole),
+        mock.patch.object(primitives, "make_async_copy", Copy),
+        mock.patch.object(helpers, "sync_copy", at_once),
     ):
         yield
 
 
-def _with_memory(bref: Any) -> Any:
+def _with_memory(name: str, bref: Any) -> Any:
     """An allocation with memory in it, as `run_scoped` would give it to a kernel."""
+    if bref.window_ref is None:
+        raise ValueError(
+            f"the pipeline allocates no window for the operand {name}: its blocks are left where "
+            "they are, or were fetched before; leave it out of the schedule"
+        )
 
     def made(described: Any, dtype: Any) -> Any:
         return None if described is None else jax.new_ref(jnp.zeros(described.shape, dtype))
@@ -473,7 +504,7 @@ def _slot(starts: tuple[int, ...]) -> int:
 
 
 def _block(buffers: Buffers, starts: tuple[int, ...]) -> Block:
-    """The index of the block that begins at these elements; the first one of an array as a whole."""
+    """The index of the block that begins at these elements; no start is that of a whole array."""
     if not starts:
         return (0,) * len(buffers.block)
     return tuple(s // b for s, b in zip(starts, buffers.block, strict=True))

@@ -1,4 +1,4 @@
-"""Exercise: say of one input of a pipeline which copies it starts and awaits, and in which slots."""
+"""Exercise: say which copies a pipeline starts and awaits for one input, and in which slots."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
