@@ -437,8 +437,8 @@ def _with_memory(name: str, bref: Any) -> Any:
     """An allocation with memory in it, as `run_scoped` would give it to a kernel."""
     if bref.window_ref is None:
         raise ValueError(
-            f"the pipeline allocates no window for the operand {name}: its blocks are left where "
-            "they are, or were fetched before; leave it out of the schedule"
+            f"the pipeline allocates no window for the operand {name}: somebody else has to bring "
+            "one with fetched blocks, and does not here; leave prefetched_count out"
         )
 
     def made(described: Any, dtype: Any) -> Any:
