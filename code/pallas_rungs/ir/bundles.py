@@ -136,12 +136,14 @@ class MemoryCopy:
       place: `before`, `in` or `after` the loops of its program.
       opcode: `dma.hbm_to_vmem`, `dma.vmem_to_hbm`, `dma.done.wait`.
       granules: how much is copied; a granule is 32 bytes on v5e.
+      predicate: the scalar predicate under which it acts; empty where it always does.
       comment: what the compiler remarks on it.
     """
 
     place: str
     opcode: str
     granules: int
+    predicate: str
     comment: str
 
 
@@ -219,7 +221,7 @@ class Listing:
                     raise IRError(it.opcode, "a number of granules", repr(it.operands), bundle.line)
                 place = "in" if bundle.address >= first else "before"
                 place = "after" if bundle.address > last else place
-                found.append(MemoryCopy(place, it.opcode, int(size[1]), it.comment))
+                found.append(MemoryCopy(place, it.opcode, int(size[1]), it.predicate, it.comment))
         return tuple(found)
 
     def loops(self) -> tuple[tuple[int, int], ...]:

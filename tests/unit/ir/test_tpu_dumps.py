@@ -158,10 +158,10 @@ COPIES = """   0   : { %2 = dma.hbm_to_vmem [thread:$0]%s8_s1,128,%s2_s3,[#alloc
 
 def test_copies_are_told_by_place_and_size() -> None:
     assert read_listing(COPIES, "small").copies() == (
-        MemoryCopy("before", "dma.hbm_to_vmem", 128, "hbm="),
-        MemoryCopy("in", "dma.hbm_to_vmem", 64, ""),
-        MemoryCopy("in", "dma.done.wait", 64, "pipeline-emitter-dma-wait"),
-        MemoryCopy("after", "dma.done.wait", 128, ""),
+        MemoryCopy("before", "dma.hbm_to_vmem", 128, "", "hbm="),
+        MemoryCopy("in", "dma.hbm_to_vmem", 64, "!%p8_p2", ""),
+        MemoryCopy("in", "dma.done.wait", 64, "%p5_p3", "pipeline-emitter-dma-wait"),
+        MemoryCopy("after", "dma.done.wait", 128, "", ""),
     )
     assert read_listing(BUNDLES, "small").copies() == ()
 
