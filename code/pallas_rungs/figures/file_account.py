@@ -19,6 +19,9 @@ _LOOKS = {
 }
 """Class of a line: fill, stroke, pattern."""
 
+_SAID = ("explained", "folded", "skipped", "unaccounted")
+"""The classes that a page decides, whose shares stand beside a part's name."""
+
 _HEIGHT = 560.0
 _LEAST = 0.4
 _ROW = 16.0
@@ -91,6 +94,9 @@ def _panel(
         out = _OUT if name == "unaccounted" else 0.0
         height = (last - first + 1) * scale
         body += _block(name, left - out, (first - 1) * scale, bar + out, height)
+    named = [name for name, first, last in parts if (last - first + 1) * scale >= _ROW]
+    longest = max((text_width(name, _LABEL, mono=True) for name in named), default=0.0)
+    column = left + bar + 8 + longest + 14
     told = []
     for name, first, last in parts:
         inside = Counter(classes[first - 1 : last])
@@ -110,11 +116,10 @@ def _panel(
             text(x, top + 12, shown, size=size, fill=colour("text"), mono=True),
         ]  # fmt: skip
         shares = ", ".join(
-            f"{inside[kind] / (last - first + 1):.0%} {kind}" for kind in _LOOKS if inside[kind]
+            f"{inside[kind] / (last - first + 1):.0%} {kind}" for kind in _SAID if inside[kind]
         )
-        after = x + text_width(shown, size, mono=True) + 10
-        if wide and after + text_width(shares, _SMALL) <= width:
-            body.append(text(after, top + 12, shares, size=_SMALL, fill=colour("muted")))
+        if wide and column + text_width(shares, _SMALL) <= width:
+            body.append(text(column, top + 12, shares, size=_SMALL, fill=colour("muted")))
     desc = f"{len(classes)} lines. " + "; ".join(told) + "."
     return SVG(width, len(classes) * scale + 2, tuple(body), title, desc, show=show)
 

@@ -149,15 +149,26 @@ class FileAccount:
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Folds and skips in the order of the file, as rows of a table.
 
+        Those of one symbol that share their words, such as statements that register something, are
+        one row.
+
         Returns:
             For each: ``folded`` or ``skipped``, the symbol as inline code, its lines with their
             number, and the sentence or reason.
         """
         told = [(FOLDED, part) for part in self.folds] + [(SKIPPED, part) for part in self.skips]
         told.sort(key=lambda pair: (pair[1].spans[0].first, pair[1].located.span.last))
+        groups: dict[tuple[str, str, str], list[Counted]] = {}
+        for how, part in told:
+            groups.setdefault((how, part.located.symbol, part.words), []).append(part)
         return [
-            (how, f"`{part.located.symbol}`", _counted(part.spans, part.lines), part.words)
-            for how, part in told
+            (
+                how,
+                f"`{symbol}`",
+                _counted([s for part in parts for s in part.spans], sum(p.lines for p in parts)),
+                words,
+            )
+            for (how, symbol, words), parts in groups.items()
         ]
 
     def __str__(self) -> str:

@@ -75,6 +75,14 @@ def test_larger_parts_are_named_and_all_are_told(panel):
     assert "alpha, lines 21 to 60: 39 explained, 1 blank, comments" in svg.desc
 
 
+def test_shares_of_what_the_page_decides_stand_in_one_column():
+    root = parsed(drawn().panels[0])
+    shares = [t for t in root.iter("text") if "%" in "".join(t.itertext())]
+    assert ["".join(t.itertext()) for t in shares] == ["98% explained", "100% folded"]
+    assert len({t.get("x") for t in shares}) == 1
+    assert not [word for word in words(drawn().panels[1]) if "%" in word]
+
+
 def test_text_is_legible_on_a_phone_and_inside_the_drawing():
     name = "_a_function_with_a_name_that_is_much_too_long_for_a_phone"
     svg = drawn(parts=[(name, 21, 60)]).panels[1]

@@ -195,6 +195,22 @@ def test_rows_stand_in_the_order_of_the_file(package):
     ]
 
 
+def test_statements_that_share_their_words_are_one_row(package):
+    account = whole_file(
+        package(SOURCE).module,
+        [],
+        [
+            Fold("<module>", "Names.", start='REGISTER["'),
+            Fold("Third", "Names."),
+            Fold("<module>", "Names.", start="LIMIT = 3"),
+        ],
+    )
+    assert account.rows() == [
+        ("folded", "`<module>`", "21, 37 (2)", "Names."),
+        ("folded", "`Third`", "49–51 (3)", "Names."),
+    ]
+
+
 @pytest.mark.parametrize(
     ("folds", "skips", "said"),
     [
