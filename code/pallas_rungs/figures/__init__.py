@@ -14,6 +14,8 @@ from pallas_rungs.figures.grid_schedule import grid_schedule
 from pallas_rungs.figures.happens_before import happens_before
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
+from pallas_rungs.figures.pipeline_frames import pipeline_frames
+from pallas_rungs.figures.pipeline_schedule import pipeline_schedule
 from pallas_rungs.figures.ring import ring_steps
 from pallas_rungs.figures.stays import block_moves, bytes_fetched, times_moved
 from pallas_rungs.figures.svg import SVG, Figure
@@ -44,6 +46,8 @@ __all__ = [
     "happens_before",
     "ladder_matrix",
     "ladder_picture",
+    "pipeline_frames",
+    "pipeline_schedule",
     "record_clocks",
     "record_of",
     "ring_steps",
