@@ -146,15 +146,15 @@ class FileAccount:
         """
         return sum(self.counts[name] for name in names) / len(self.classes)
 
-    def rows(self) -> list[tuple[str, str, str, str]]:
-        """Folds and skips in the order of the file, as rows of a table.
+    def rows(self) -> list[tuple[str, str]]:
+        """Folds and skips in the order of the file, as rows of a table with two columns.
 
         Those of one symbol that share their words, such as statements that register something, are
         one row.
 
         Returns:
-            For each: ``folded`` or ``skipped``, the symbol as inline code, its lines with their
-            number, and the sentence or reason.
+            For each: the passage, which is ``folded`` or ``skipped``, its symbol as inline code and
+            its lines with their number; and the sentence or reason.
         """
         told = [(FOLDED, part) for part in self.folds] + [(SKIPPED, part) for part in self.skips]
         told.sort(key=lambda pair: (pair[1].spans[0].first, pair[1].located.span.last))
@@ -162,12 +162,7 @@ class FileAccount:
         for how, part in told:
             groups.setdefault((how, part.located.symbol, part.words), []).append(part)
         return [
-            (
-                how,
-                f"`{symbol}`",
-                _counted([s for part in parts for s in part.spans], sum(p.lines for p in parts)),
-                words,
-            )
+            (f"{how}: `{symbol}`, {_counted(parts)}", words)
             for (how, symbol, words), parts in groups.items()
         ]
 
@@ -324,9 +319,10 @@ def _where(span: Span) -> str:
     return f"line {span.first}" if span.first == span.last else f"lines {span.first}–{span.last}"
 
 
-def _counted(spans: Sequence[Span], lines: int) -> str:
+def _counted(parts: Sequence[Counted]) -> str:
+    spans = [span for part in parts for span in part.spans]
     told = ", ".join(
         str(s.first) if s.first == s.last else f"{s.first}–{s.last}" for s in spans[:3]
     )
     more = f" and {len(spans) - 3} more" if len(spans) > 3 else ""
-    return f"{told}{more} ({lines})"
+    return f"{told}{more} ({sum(part.lines for part in parts)})"

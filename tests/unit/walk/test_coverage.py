@@ -189,9 +189,9 @@ def test_rows_stand_in_the_order_of_the_file(package):
         [Skip("first", "Arithmetic.")],
     )
     assert account.rows() == [
-        ("skipped", "`first`", "25–34 (8)", "Arithmetic."),
-        ("folded", "`second`", "40, 45–46 (3)", "Two lines around a function."),
-        ("folded", "`Third`", "49–51 (3)", "A class."),
+        ("skipped: `first`, 25–34 (8)", "Arithmetic."),
+        ("folded: `second`, 40, 45–46 (3)", "Two lines around a function."),
+        ("folded: `Third`, 49–51 (3)", "A class."),
     ]
 
 
@@ -206,8 +206,8 @@ def test_statements_that_share_their_words_are_one_row(package):
         ],
     )
     assert account.rows() == [
-        ("folded", "`<module>`", "21, 37 (2)", "Names."),
-        ("folded", "`Third`", "49–51 (3)", "Names."),
+        ("folded: `<module>`, 21, 37 (2)", "Names."),
+        ("folded: `Third`, 49–51 (3)", "Names."),
     ]
 
 
