@@ -15,7 +15,7 @@ NO_DERIVATIVE = "A kernel has no derivative of its own: give it one with jax.cus
 
 LOST_LENGTH = (
     "jax.vmap over a prefetched table loses a traced length of the grid: batch the length as well "
-    "(jnp.full(items, length)), or make it a Python number."
+    "(jnp.full(batch, length)), or make it a Python number."
 )
 """What to do where a call has fewer operands than its grid needs."""
 
