@@ -14,7 +14,8 @@ from pallas_rungs.figures.happens_before import happens_before
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.ring import ring_steps
-from pallas_rungs.figures.stays import block_moves, bytes_fetched, times_moved
+from pallas_rungs.figures.rooflines import Roof, rooflines
+from pallas_rungs.figures.stays import block_moves, bytes_fetched, bytes_moved, times_moved
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.visits import block_visits
@@ -26,6 +27,7 @@ __all__ = [
     "Curve",
     "Figure",
     "FilteredTable",
+    "Roof",
     "Table",
     "bars",
     "block_moves",
@@ -33,6 +35,7 @@ __all__ = [
     "block_schedule",
     "block_visits",
     "bytes_fetched",
+    "bytes_moved",
     "clamped_blocks",
     "copy_schedule",
     "curves",
@@ -45,6 +48,7 @@ __all__ = [
     "record_clocks",
     "record_of",
     "ring_steps",
+    "rooflines",
     "table",
     "times_moved",
 ]
