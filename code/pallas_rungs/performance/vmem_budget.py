@@ -42,6 +42,7 @@ class Allocation:
     Attributes:
       name: what the kernel calls it, without `_ref`.
       role: `input window`, `output window` or `scratch`.
+      place: its number among the operands, or the scratch, of its role, from 0.
       shape: of one buffer, squeezed dimensions as 1.
       dtype: short name of its elements' type.
       stored: the shape rounded up to whole tiles.
@@ -50,6 +51,7 @@ class Allocation:
 
     name: str
     role: str
+    place: int
     shape: tuple[int, ...]
     dtype: str
     stored: tuple[int, ...]
@@ -64,6 +66,14 @@ class Allocation:
     def size(self) -> int:
         """Bytes of VMEM, all buffers together."""
         return self.buffers * _size(self.stored, self.dtype)
+
+    @property
+    def report_name(self) -> str:
+        """What libtpu 0.0.50.1 calls it in its VMEM report; all scratch has one name."""
+        if self.role == "scratch":
+            return "scratch operand"
+        side = self.role.partition(" ")[0]
+        return f"{side} window allocation for operator {side} {self.place}"
 
 
 @dataclass(frozen=True)
@@ -129,18 +139,20 @@ def vmem_budget(function: Callable[..., Any], *args: Any, chip: str = "v5e") -> 
         raise ValueError("the call has no grid: XLA places its whole arrays, and no window is made")
     names = call.params["jaxpr"].debug_info.safe_arg_names(len(call.params["jaxpr"].invars))
     blocks = list(zip(names[mapping.slice_block_ops], mapping.block_mappings, strict=True))
-    found = [
-        _allocation(
-            chip, name, role, _block(block), block.array_aval.dtype, _buffers(block, mapping)
-        )
-        for i, (name, block) in enumerate(blocks)
-        if str(block.transformed_block_aval.memory_space) in ("default", "vmem")
-        for role in ["input window" if i < mapping.num_inputs else "output window"]
-    ]
+    found = []
+    for role, operands in (
+        ("input window", blocks[: mapping.num_inputs]),
+        ("output window", blocks[mapping.num_inputs :]),
+    ):
+        for place, (name, block) in enumerate(operands):
+            if str(block.transformed_block_aval.memory_space) in ("default", "vmem"):
+                shape, dtype = _block(block), block.array_aval.dtype
+                buffers = _buffers(block, mapping)
+                found.append(_allocation(chip, name, role, place, shape, dtype, buffers))
     scratch = zip(names[mapping.slice_scratch_ops], mapping.scratch_avals, strict=True)
     found += [
-        _allocation(chip, name, "scratch", aval.shape, aval.dtype, 1)
-        for name, aval in scratch
+        _allocation(chip, name, "scratch", place, aval.shape, aval.dtype, 1)
+        for place, (name, aval) in enumerate(scratch)
         if str(aval.memory_space) == "vmem"
     ]
     asked = getattr(call.params["compiler_params"], "vmem_limit_bytes", None)
@@ -189,12 +201,13 @@ def _size(shape: Sequence[int], dtype: str) -> int:
 
 
 def _allocation(
-    chip: str, name: str, role: str, shape: Sequence[int], dtype: Any, buffers: int
+    chip: str, name: str, role: str, place: int, shape: Sequence[int], dtype: Any, buffers: int
 ) -> Allocation:
     plain = tuple(int(n) for n in shape)
     named = str(jnp.dtype(dtype))
     label = str(name).removesuffix("_ref")
-    return Allocation(label, role, plain, named, stored_shape(chip, named, plain), buffers)
+    stored = stored_shape(chip, named, plain)
+    return Allocation(label, role, place, plain, named, stored, buffers)
 
 
 def _block(block: Any) -> tuple[int, ...]:
