@@ -78,7 +78,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a call takes of VMEM at least, and what it may take.
+    """What a call takes of VMEM, before the compiler's own, and what it may take.
 
     Attributes:
       chip: the chip that it was counted for.
@@ -108,7 +108,11 @@ class Budget:
 
     @property
     def verdict(self) -> str:
-        """`over` if the compiler has to refuse; `room` if something is left for itself."""
+        """`over` the limit, or `room` for what the compiler needs for itself.
+
+        Over is refused, unless XLA places an operand in VMEM as a whole, which then needs no
+        window. Room need not suffice.
+        """
         return "over" if self.left < 0 else "room"
 
 
@@ -215,7 +219,7 @@ def _block(block: Any) -> tuple[int, ...]:
 
 
 def _buffers(block: Any, mapping: Any) -> int:
-    if block.has_trivial_window() or _is_constant(block, mapping.grid):
+    if _is_constant(block, mapping.grid):
         return 1
     mode = block.pipeline_mode
     return 2 if mode is None else int(mode.buffer_count)

@@ -1,5 +1,7 @@
 """Windows and scratch of a traced call, counted in tiles."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -81,14 +83,13 @@ def test_blocks_are_stored_in_whole_tiles(block, shape, dtype, stored):
     budget = vmem_budget(call, x)
     for it in budget.allocations:
         assert it.stored == stored
-    plain = tuple(n or 1 for n in block)
     (source, _) = budget.allocations
-    assert source.shape == plain
-    elements = 1
-    for n in plain:
-        elements *= n
-    assert source.unpadded == source.buffers * elements * jnp.dtype(dtype).itemsize
-    assert budget.padding == budget.total - 2 * source.unpadded
+    assert source.shape == tuple(n or 1 for n in block)
+    itemsize = jnp.dtype(dtype).itemsize
+    assert source.unpadded == source.buffers * math.prod(source.shape) * itemsize
+    assert source.size == source.buffers * math.prod(stored) * itemsize
+    assert budget.total == 2 * source.size
+    assert budget.padding == 2 * (source.size - source.unpadded)
 
 
 @pytest.mark.parametrize(
