@@ -17,7 +17,8 @@ from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.pipeline_frames import pipeline_frames
 from pallas_rungs.figures.pipeline_schedule import pipeline_schedule
 from pallas_rungs.figures.ring import ring_steps
-from pallas_rungs.figures.stays import block_moves, bytes_fetched, times_moved
+from pallas_rungs.figures.rooflines import Roof, rooflines
+from pallas_rungs.figures.stays import block_moves, bytes_fetched, bytes_moved, times_moved
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.visits import block_visits
@@ -29,6 +30,7 @@ __all__ = [
     "Curve",
     "Figure",
     "FilteredTable",
+    "Roof",
     "Table",
     "bars",
     "block_moves",
@@ -36,6 +38,7 @@ __all__ = [
     "block_schedule",
     "block_visits",
     "bytes_fetched",
+    "bytes_moved",
     "clamped_blocks",
     "copy_schedule",
     "curves",
@@ -51,6 +54,7 @@ __all__ = [
     "record_clocks",
     "record_of",
     "ring_steps",
+    "rooflines",
     "table",
     "times_moved",
 ]
