@@ -15,6 +15,7 @@ from pallas_rungs.compilers.chips import CURRENT_CHIPS
 from pallas_rungs.exhibits import vmem
 from pallas_rungs.exhibits.blockspec import Dimension, Setting, derive
 from pallas_rungs.ladder.vmem import memory_overflow
+from pallas_rungs.performance import vmem_budget
 
 pytestmark = pytest.mark.skipif(
     bool(libtpu.why_unavailable()), reason=libtpu.why_unavailable() or "libtpu is here"
@@ -71,10 +72,13 @@ def test_windows_take_what_the_estimate_says(name, dtype, chip):
 @pytest.mark.parametrize("chip", CURRENT_CHIPS)
 def test_budget_is_the_compilers_default_limit(chip):
     """Exactly the limit is accepted; eight rows more are refused, and the refusal names it."""
-    rows = 1024 * vmem.scoped_limit(chip) // 2**24
+    rows = 1024 * vmem_budget.scoped_limit(chip) // 2**24
     dims = [(8192, rows, "blocked", "program"), (8192, 1024, "blocked", "program")]
     fits = setting(*dims, chip=chip)
-    assert (derive(fits)["inFlight"], derive(fits)["budget"]) == (vmem.scoped_limit(chip), "fits")
+    assert (derive(fits)["inFlight"], derive(fits)["budget"]) == (
+        vmem_budget.scoped_limit(chip),
+        "fits",
+    )
     assert compiled(fits).kind == "compiled"
 
     over = setting((8192, rows + 8, "blocked", "program"), dims[1], chip=chip)
@@ -83,7 +87,7 @@ def test_budget_is_the_compilers_default_limit(chip):
     assert outcome.kind == "refused", outcome
     overflow = memory_overflow(outcome.message)
     assert overflow, outcome.message[:500]
-    assert overflow["limit"] == vmem.scoped_limit(chip)
+    assert overflow["limit"] == vmem_budget.scoped_limit(chip)
 
 
 def test_small_arrays_may_be_kept_whole_so_the_truth_says_depends():

@@ -25,6 +25,7 @@ from jax.experimental import pallas as pl
 from pallas_rungs.exhibits import blockspec_legality as legality
 from pallas_rungs.exhibits import vmem
 from pallas_rungs.exhibits.blockspec_sentence import sentence
+from pallas_rungs.performance import vmem_budget
 
 KINDS = ("blocked", "squeezed", "element")
 """Kinds of block dimension: `Blocked` (a plain int), `Squeezed` (None), `Element`."""
@@ -103,7 +104,7 @@ class Setting:
             raise ValueError(f"unknown dtype {setting['dtype']!r}; one of {', '.join(DTYPES)}")
         if not setting["dims"]:
             raise ValueError("a setting needs at least one dimension")
-        vmem.scoped_limit(setting["chip"])
+        vmem_budget.scoped_limit(setting["chip"])
         dims = tuple(Dimension(**dim) for dim in setting["dims"])
         return cls(dims, setting["dtype"], setting["chip"], setting["step"])
 

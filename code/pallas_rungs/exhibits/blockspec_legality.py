@@ -14,6 +14,7 @@ from jax._src.pallas.mosaic import lowering
 from jax.experimental import pallas as pl
 
 from pallas_rungs.exhibits import vmem
+from pallas_rungs.performance import vmem_budget
 
 KERNEL_NAME = "copy_kernel"
 
@@ -105,7 +106,7 @@ def unaligned(chip: str, mapping: pallas_core.BlockMapping) -> list[dict[str, st
     if not any(isinstance(dim, pallas_core.Element) for dim in mapping.block_shape):
         return []
     window = pallas_core._get_block_shape(mapping.block_shape)
-    tiles = vmem.tile(chip, mapping.array_aval.dtype.name, window)
+    tiles = vmem_budget.tile(chip, mapping.array_aval.dtype.name, window)
     zero = (0,) * len(window)
     one = (1,) * len(window)
     here = mapping.compute_start_indices_interpret(zero)

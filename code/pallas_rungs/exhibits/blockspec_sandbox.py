@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from pallas_rungs.compilers.chips import CURRENT_CHIPS
 from pallas_rungs.exhibits import blockspec_legality as legality
-from pallas_rungs.exhibits import blockspec_picture, vmem
+from pallas_rungs.exhibits import blockspec_picture
 from pallas_rungs.exhibits.blockspec import (
     DTYPES,
     INDEXES,
@@ -21,6 +21,8 @@ from pallas_rungs.exhibits.blockspec import (
     derive,
 )
 from pallas_rungs.exhibits.exhibit import Exhibit
+from pallas_rungs.performance import vmem_budget
+from pallas_rungs.performance.chip_table import chip_facts
 
 DEFAULT = Setting(
     (Dimension(700, 256, "blocked", "program"), Dimension(1000, 256, "blocked", "program")),
@@ -56,11 +58,11 @@ def data() -> dict[str, Any]:
         "versions": {"jax": jax.__version__},
         "chips": {
             chip: {
-                "limit": vmem.scoped_limit(chip),
-                "capacity": vmem.capacity(chip),
-                "leastRows": vmem.tile(chip, "float32", (1, 1))[0],
-                "mostRows": vmem.tile(chip, "float32", (1024, 1024))[0],
-                "lanes": vmem.tile(chip, "float32", (1024, 1024))[1],
+                "limit": vmem_budget.scoped_limit(chip),
+                "capacity": chip_facts(chip).vmem,
+                "leastRows": vmem_budget.tile(chip, "float32", (1, 1))[0],
+                "mostRows": vmem_budget.tile(chip, "float32", (1024, 1024))[0],
+                "lanes": vmem_budget.tile(chip, "float32", (1024, 1024))[1],
             }
             for chip in CURRENT_CHIPS
         },

@@ -8,13 +8,17 @@ from pallas_rungs.figures.clock_record import record_clocks
 from pallas_rungs.figures.copy_record import record_of
 from pallas_rungs.figures.copy_schedule import copy_schedule
 from pallas_rungs.figures.curves import Curve, curves
+from pallas_rungs.figures.file_account import file_account
 from pallas_rungs.figures.filtered import Choice, FilteredTable, filtered_table
 from pallas_rungs.figures.grid_schedule import grid_schedule
 from pallas_rungs.figures.happens_before import happens_before
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
+from pallas_rungs.figures.pipeline_frames import pipeline_frames
+from pallas_rungs.figures.pipeline_schedule import pipeline_schedule
 from pallas_rungs.figures.ring import ring_steps
-from pallas_rungs.figures.stays import block_moves, bytes_fetched, times_moved
+from pallas_rungs.figures.rooflines import Roof, rooflines
+from pallas_rungs.figures.stays import block_moves, bytes_fetched, bytes_moved, times_moved
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
 from pallas_rungs.figures.visits import block_visits
@@ -26,6 +30,7 @@ __all__ = [
     "Curve",
     "Figure",
     "FilteredTable",
+    "Roof",
     "Table",
     "bars",
     "block_moves",
@@ -33,18 +38,23 @@ __all__ = [
     "block_schedule",
     "block_visits",
     "bytes_fetched",
+    "bytes_moved",
     "clamped_blocks",
     "copy_schedule",
     "curves",
+    "file_account",
     "filtered_table",
     "grid_schedule",
     "grid_walk",
     "happens_before",
     "ladder_matrix",
     "ladder_picture",
+    "pipeline_frames",
+    "pipeline_schedule",
     "record_clocks",
     "record_of",
     "ring_steps",
+    "rooflines",
     "table",
     "times_moved",
 ]

@@ -89,8 +89,8 @@ def curves(
     )
 
 
-def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """The whole decades around positive values, at least one."""
+def decades(values: Sequence[float]) -> tuple[int, int]:
+    """Return the whole decades around positive values, at least one, as two exponents of ten."""
     low = math.floor(math.log10(min(values)) + 1e-9)
     high = math.ceil(math.log10(max(values)) - 1e-9)
     return low, max(high, low + 1)
@@ -106,8 +106,8 @@ def _stroke(curve: Curve) -> dict[str, str | None]:
     return {"stroke_dasharray": "5 4" if curve.bound else None}
 
 
-def _marker(hue: int, x: float, y: float) -> Element:
-    """The marker of a curve: a shape for each colour."""
+def marker(hue: int, x: float, y: float) -> Element:
+    """Draw the marker of a colour, 1 to 6: each colour has a shape of its own."""
     shape = _MARKERS[hue - 1]
     ink = colour(str(hue))
     if shape == "circle":
@@ -128,7 +128,7 @@ def _marker(hue: int, x: float, y: float) -> Element:
 def _key_mark(curve: Curve, hue: int) -> Element:
     line = el("path", d="M0 8H30", stroke=colour(str(hue)), stroke_width=2, **_stroke(curve))
     lines = (line,) if curve.joined else ()
-    marks = () if curve.bound else (_marker(hue, 15, 8),)
+    marks = () if curve.bound else (marker(hue, 15, 8),)
     return el("svg", *lines, *marks, width=30, height=16, viewBox="0 0 30 16", aria_hidden="true")
 
 
@@ -161,8 +161,8 @@ def _plot(
     height: float,
     show: str,
 ) -> SVG:
-    x_low, x_high = _decades([v for c in curves for v in c.x])
-    y_low, y_high = _decades([v for c in curves for v in c.y])
+    x_low, x_high = decades([v for c in curves for v in c.x])
+    y_low, y_high = decades([v for c in curves for v in c.y])
     y_ticks = _ticks(y_low, y_high, 9)
     x_ticks = _ticks(x_low, x_high, 8 if show == "wide" else 5)
     left = max(text_width(power_of_ten(t), _SIZE) for t in y_ticks) + 10
@@ -204,5 +204,5 @@ def _plot(
                 el("path", d=path, fill="none", stroke=ink, stroke_width=2, **_stroke(curve))
             )
         if not curve.bound:
-            body.extend(_marker(hue, a, b) for a, b in points)
+            body.extend(marker(hue, a, b) for a, b in points)
     return SVG(width, height, tuple(body), f"{y_label}", _describe(curves, x_label, y_label), show)

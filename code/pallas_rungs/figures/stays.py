@@ -99,6 +99,27 @@ def times_moved(function: Callable[..., Any], *args: Any, **options: Any) -> dic
     }
 
 
+def bytes_moved(function: Callable[..., Any], *args: Any, **options: Any) -> dict[str, int]:
+    """Count, for each input and output of a call, the bytes between large and fast memory.
+
+    What hangs over the edge of an array is not counted.
+
+    Args:
+        function: calls `pallas_call`; it is traced on `args`, not run.
+        args: arrays or `jax.ShapeDtypeStruct`.
+        options: `names`, `index` and `scalars`, as `read_call` takes them.
+
+    Raises:
+        ValueError: as `read_call`.
+    """
+    call = read_call(function, *args, **options)
+    return {
+        operand.name: sum(stay.elements for stay in stays(operand))
+        * jnp.dtype(operand.dtype).itemsize
+        for operand in call.operands
+    }
+
+
 def bytes_fetched(
     function: Callable[..., Any], *args: Any, **options: Any
 ) -> dict[str, tuple[int, int]]:

@@ -10,6 +10,15 @@ SLOW = (
 )
 """What to do when an interpreter runs out of time while still busy."""
 
+NO_DERIVATIVE = "A kernel has no derivative of its own: give it one with jax.custom_vjp."
+"""What to do where jax had to differentiate a kernel."""
+
+LOST_LENGTH = (
+    "jax.vmap over a prefetched table loses a traced length of the grid: batch the length as well "
+    "(jnp.full(batch, length)), or make it a Python number."
+)
+"""What to do where a call has fewer operands than its grid needs."""
+
 _GPU_TABLE: tuple[tuple[str, str], ...] = (
     (
         r"array arguments and results whose size is a power of 2",
@@ -385,8 +394,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "of its semaphores, and give each credit that is waited for.",
     ),
     (
-        r"JVP|jvp|[Dd]ifferentiat|linearize|transpose rule|safe_zip\(\) argument",
-        "A kernel has no derivative of its own: give it one with jax.custom_vjp.",
+        r"JVP|jvp|[Dd]ifferentiat|linearize|transpose rule",
+        NO_DERIVATIVE,
     ),
     (
         r"[Ss]trided.*(load|lane)|last dim size is not 128 in original base memref",
@@ -399,6 +408,30 @@ _TABLE: tuple[tuple[str, str], ...] = (
     ),
 )
 _COMPILED = tuple((re.compile(pattern), advice) for pattern, advice in _TABLE)
+
+
+_MISCOUNTED = re.compile(r"safe_zip\(\) argument \d+ has length|Wrong number of window_params")
+"""How interpreters, lowering and compiler say that a call and its grid mapping do not agree."""
+
+
+def advice_for_miscounted(message: str, *, lost_length: bool, half_derivative: bool) -> str:
+    """Return what to do about a call that has not the operands its grid mapping counts.
+
+    The message holds two lengths and no cause, so the cause is read off the program.
+
+    Args:
+      message: of the error, in full.
+      lost_length: the program has a call without the traced lengths of its grid.
+      half_derivative: it has the derivative of a kernel by some of its inputs.
+
+    Returns:
+      The advice; empty for another error, or a program with neither.
+    """
+    if not _MISCOUNTED.search(message):
+        return ""
+    if lost_length:
+        return LOST_LENGTH
+    return NO_DERIVATIVE if half_derivative else ""
 
 
 _COMPILERS_DUMP = re.compile(r"\n(at location: .*|The MLIR operation involved:)", re.DOTALL)

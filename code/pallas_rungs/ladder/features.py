@@ -70,6 +70,8 @@ class Features:
       partial_blocks: some block does not divide its array.
       accumulates: some body reads an output or a scratch buffer.
       scoped_program_ids: some body asks for its place in the grid inside `pl.run_scoped`.
+      lost_length: some call has no operand for a length of its grid that is known at run time.
+      half_derivative: some call is the derivative of a kernel by some of its inputs and not all.
     """
 
     primitives: frozenset[str] = frozenset()
@@ -95,6 +97,8 @@ class Features:
     partial_blocks: bool = False
     accumulates: bool = False
     scoped_program_ids: bool = False
+    lost_length: bool = False
+    half_derivative: bool = False
 
     @property
     def told(self) -> list[str]:
@@ -140,6 +144,8 @@ class Features:
             partial_blocks=any(_has_partial_blocks(eqn) for eqn in kernels),
             accumulates=any(_reads_back(eqn) for eqn in kernels),
             scoped_program_ids=any(_asks_for_its_place(eqn) for eqn in every),
+            lost_length=any(_has_lost_a_length(eqn) for eqn in kernels),
+            half_derivative=any(_is_half_a_derivative(eqn) for eqn in kernels),
         )
 
     @property
@@ -231,6 +237,24 @@ def _asks_for_its_place(eqn: Any) -> bool:
         for body in swap.sub_jaxprs(eqn.params)
         for inner in swap.equations(body)
     )
+
+
+def _has_lost_a_length(kernel: Any) -> bool:
+    """True for a call without operands for the lengths of its grid, as jax.vmap may leave it."""
+    mapping, body = kernel.params.get("grid_mapping"), kernel.params.get("jaxpr")
+    if mapping is None or body is None or not mapping.num_dynamic_grid_bounds:
+        return False
+    others = len(body.constvars) + mapping.num_index_operands + mapping.num_inputs
+    return bool(len(kernel.invars) == others)
+
+
+def _is_half_a_derivative(kernel: Any) -> bool:
+    """True for a call with more blocks than refs: jax.jvp counts each input twice, used or not."""
+    mapping, body = kernel.params.get("grid_mapping"), kernel.params.get("jaxpr")
+    if mapping is None or body is None:
+        return False
+    refs = len(body.invars) - mapping.num_index_operands - mapping.num_scratch_operands
+    return bool(refs < len(mapping.block_mappings))
 
 
 def _reads_back(kernel: Any) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pallas_rungs.ladder.advice import advice_for_miscounted
 from pallas_rungs.ladder.features import Features
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
@@ -234,6 +235,8 @@ GAPS: tuple[Gap, ...] = (
 def attribute(verdict: Verdict, features: Features) -> Verdict:
     """Return the verdict, laid at the tool's door if a known gap explains it.
 
+    The advice for an error whose message does not tell its cause is taken from the features.
+
     Args:
       verdict: the raw verdict; its `observed` equals its `status`.
       features: what the program uses.
@@ -258,4 +261,9 @@ def attribute(verdict: Verdict, features: Features) -> Verdict:
                 error=verdict.error and dataclasses.replace(verdict.error, advice=""),
                 details={**verdict.details, "gap": name},
             )
+    advice = advice_for_miscounted(
+        text, lost_length=features.lost_length, half_derivative=features.half_derivative
+    )
+    if error and advice:
+        return dataclasses.replace(verdict, error=dataclasses.replace(error, advice=advice))
     return verdict

@@ -16,7 +16,11 @@ SEEN: dict[str, set[str]] = {
     "elect.sync": {"h100", "b200"},
     "cp.async.bulk.tensor.2d.shared::cluster.global.tile": {"h100", "b200"},
 }
-"""Instruction -> the GPUs whose compiler takes it, as far as the page's products show."""
+"""Instruction -> the GPUs that take it.
+
+The page's products show it, but for `mma.sync` on the two later GPUs: that is NVIDIA's word in the
+PTX manual, where it needs `sm_80` or higher.
+"""
 
 
 def starter(instruction: str) -> set[str]:

@@ -73,6 +73,42 @@ def batch_that_declares_its_axes(x):
     return jax.vmap(one)(jnp.stack([x, x]))
 
 
+def chosen_rows(programs, order, x):
+    """Adds one to the first chosen blocks; how many, is known at run time."""
+    return pl.pallas_call(
+        lambda order_ref, x_ref, o_ref: add_one_kernel(x_ref, o_ref),
+        grid_spec=pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1,
+            grid=(programs,),
+            in_specs=[pl.BlockSpec((8, 128), lambda i, order_ref: (order_ref[i], 0))],
+            out_specs=pl.BlockSpec((8, 128), lambda i, order_ref: (i, 0)),
+        ),
+        out_shape=x,
+    )(order, x)
+
+
+def lost_length(programs, orders, xs):
+    """One length for all items, of which each has a table of its own."""
+    return jax.vmap(chosen_rows, (None, 0, 0))(programs, orders, xs)
+
+
+def length_for_each_item(programs, orders, xs):
+    """The healthy twin: the length is batched, too."""
+    return jax.vmap(chosen_rows)(jnp.full(len(orders), programs), orders, xs)
+
+
+def derivative_by_one_input(x, y):
+    """The derivative of a product by one of its factors."""
+
+    def kernel(x_ref, y_ref, o_ref):
+        o_ref[...] = x_ref[...] * y_ref[...]
+
+    def product(x):
+        return pl.pallas_call(kernel, out_shape=x)(x, y)
+
+    return jax.jvp(product, (x,), (x,))
+
+
 def parallel_accumulator(x):
     """Calls an axis parallel that carries a sum."""
 

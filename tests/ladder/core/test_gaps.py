@@ -1,6 +1,7 @@
 """What a tool cannot do is laid at its door, and nothing else is."""
 
 import dataclasses
+import importlib.util
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,15 @@ from pallas_rungs.ladder.program import trace
 from pallas_rungs.ladder.rungs import attempt
 
 FOUR_BITS = (jnp.ones((32, 128), jnp.int4), jnp.ones((128, 128), jnp.int4))
+COMPILE = pytest.param(
+    "compile",
+    marks=pytest.mark.skipif(
+        importlib.util.find_spec("libtpu") is None, reason="libtpu is not made for this machine"
+    ),
+)
 SIZE = np.array([32], np.int32)
+LENGTH = np.int32(4)
+BATCH = (LENGTH, np.stack([np.arange(4, dtype=np.int32)] * 2), np.stack([sick.X] * 2))
 
 
 @pytest.mark.parametrize(
@@ -70,6 +79,35 @@ def test_a_gap_needs_its_own_rung_its_error_and_its_feature():
     assert attribute(refused, random).status is Status.REFUSED
 
 
+@pytest.mark.parametrize("rung", ["interpret", "simulate", COMPILE])
+def test_a_lost_length_is_told_from_a_missing_derivative(rung):
+    verdict = attempt(Problem("lost", sick.lost_length, BATCH), rung)
+    assert verdict.status is Status.REFUSED, verdict.summary
+    assert "batch the length as well" in verdict.error.advice
+
+
+@pytest.mark.parametrize("rung", ["interpret", "simulate", "lower"])
+def test_a_derivative_by_some_inputs_gets_the_advice_for_derivatives(rung):
+    verdict = attempt(Problem("half", sick.derivative_by_one_input, (sick.X, sick.X)), rung)
+    assert verdict.status is Status.REFUSED, verdict.summary
+    assert "jax.custom_vjp" in verdict.error.advice
+
+
+@pytest.mark.parametrize("rung", ["interpret", COMPILE])
+def test_what_is_advised_for_a_lost_length_helps(rung):
+    posed = Problem("each", sick.length_for_each_item, BATCH, lambda _, __, xs: xs + 1)
+    assert attempt(posed, rung).status is Status.PASSED
+
+
+def test_two_lengths_that_differ_get_no_advice_where_nothing_tells_the_cause():
+    said = "safe_zip() argument 1 has length 2 but argument 0 has length 1."
+    refused = Verdict.of(
+        Rung.INTERPRET, Status.REFUSED, "", said, error=KernelError("ValueError", said, said)
+    )
+    assert attribute(refused, Features()).error.advice == ""
+    assert attribute(refused, Features(lost_length=True)).status is Status.REFUSED
+
+
 def test_features_are_read_off_the_program():
     def features(function, *args):
         return trace(function, args).features
@@ -82,6 +120,9 @@ def test_features_are_read_off_the_program():
     assert features(sick.padded_below, sick.X).element_padding
     assert features(sick.random_bits, sick.X).random_bits
     assert features(sick.place_in_a_scope, sick.X).scoped_program_ids
+    assert features(sick.lost_length, *BATCH).lost_length
+    assert not features(sick.length_for_each_item, *BATCH).lost_length
+    assert features(sick.derivative_by_one_input, sick.X, sick.X).half_derivative
     assert features(sick.fresh_accumulator, sick.X).accumulates
     assert features(sick.cleared_accumulator, sick.X).accumulates
     assert features(sick.part_of_a_block, sick.X).partial_blocks

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.experimental import pallas as pl
 
-from pallas_rungs.figures import block_moves, bytes_fetched, times_moved
+from pallas_rungs.figures import block_moves, bytes_fetched, bytes_moved, times_moved
 from pallas_rungs.figures.calls import read_call
 from pallas_rungs.figures.stays import stays
 
@@ -82,3 +82,18 @@ def test_moves_and_bytes_follow_the_stays():
 def test_the_steps_of_a_stay_are_in_order():
     x, _, _ = read_call(matmul, X, Y).operands
     assert [list(stay.steps) for stay in stays(x)] == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_bytes_moved_are_elements_moved_by_their_size(swapped):
+    def run(x, y):
+        return matmul(x, y, swapped=swapped)
+
+    x = jax.ShapeDtypeStruct((20, 64), jnp.bfloat16)
+    y = jax.ShapeDtypeStruct((64, 300), jnp.float32)
+    moved, times = bytes_moved(run, x, y), times_moved(run, x, y)
+    assert moved == {
+        "x": times["x"] * 20 * 64 * 2,
+        "y": times["y"] * 64 * 300 * 4,
+        "o": 20 * 300 * 4,
+    }
