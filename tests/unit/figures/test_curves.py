@@ -115,3 +115,39 @@ def test_powers_of_ten_read_well() -> None:
         "10²",
         "10¹⁰",
     ]
+
+
+POINTS = Curve("kernels", (30, 1, 2), (0.5, 4, 3), joined=False)
+
+
+def test_points_are_not_joined_and_may_stand_in_any_order() -> None:
+    figure = drawn(POINTS)
+    assert paths(figure) == []
+    assert len(list(parsed(figure.panels[0]).iter("circle"))) == 3
+    assert "kernels: 3 points, from 0.5 to 4, at 1 to 30." in figure.panels[0].desc
+    assert "M0 8H30" not in str(figure.key[0][0])
+
+
+def test_a_line_needs_two_points_and_points_need_one() -> None:
+    drawn(Curve("one kernel", (1,), (2,), joined=False))
+    with pytest.raises(ValueError, match="has 1 places and 1 values"):
+        drawn(Curve("one kernel", (1,), (2,)))
+    with pytest.raises(ValueError, match="has 0 places and 0 values"):
+        drawn(Curve("no kernel", (), (), joined=False))
+
+
+@pytest.mark.parametrize("panel", [0, 1])
+def test_the_line_of_equality_joins_equal_decades(panel: int) -> None:
+    figure = curves((POINTS,), x="measured", y="estimated", alt="Near.", equal="equal")
+    (line,) = paths(figure, panel)
+    ticks = [
+        ("".join(e.itertext()), float(e.get("x", "")), float(e.get("y", "")), e.get("text-anchor"))
+        for e in parsed(figure.panels[panel]).iter("text")
+    ]
+    across = {name: x for name, x, _, anchor in ticks if anchor == "middle"}
+    up = {name: y - 4 for name, _, y, anchor in ticks if anchor == "end"}
+    start, end = points(line)
+    assert start == pytest.approx((across["1"], up["1"]), abs=0.1)
+    assert end == pytest.approx((across["10"], up["10"]), abs=0.1)
+    assert figure.key[-1][1] == "equal"
+    assert len(drawn(POINTS).key) == 1
