@@ -1,12 +1,13 @@
 """Holds estimates against tokamax's measured medians, and adds each point to the record.
 
 Usage: validate_estimator.py [--sample N] [--chip CHIP] [--op OPERATION] [--limit SECONDS]
-                             [--minutes M] [--part I/N] [--again]
+                             [--minutes M] [--part I/N] [--again] [--neighbours NAME...]
 
 Points that the record has are not done again, unless --again, so it can be run in pieces; --part
 shares the rest among processes. Needs libtpu and `make tokamax`. The next points are those that
 spread best over the sizes of each chip and operation. One that takes longer than the limit is
-recorded as failed, with the reason.
+recorded as failed, with the reason. With --neighbours it takes points that the record has, and
+estimates the configurations that the library's tuner has next to theirs.
 """
 
 import argparse
@@ -15,9 +16,10 @@ import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from pallas_rungs.performance.medians import (
     Point,
     all_medians,
     call,
+    neighbours,
     version,
     why_unavailable,
     work,
@@ -37,6 +40,7 @@ from pallas_rungs.performance.validation import (
     RECORD,
     Compared,
     Comparison,
+    Neighbour,
     added,
     read_record,
     write_record,
@@ -60,6 +64,11 @@ def main() -> int:
         return 1
     points = list(all_medians())
     versions = {**libtpu.installed_versions(), "tokamax": version()}
+    if options.neighbours:
+        for point in points:
+            if point.name in options.neighbours:
+                _judge_choice(point, options.limit, points, versions)
+        return 0
     part, parts = map(int, options.part.split("/"))
     wanted = [
         point
@@ -77,7 +86,7 @@ def main() -> int:
             break
         began = time.monotonic()
         found = _compared(point, options.limit)
-        _add(found, points, versions)
+        _change(points, versions, partial(added, point=found, day=_today()))
         told = found.failed or f"estimate / measurement {found.ratio:.3f}"
         print(f"{number} {found.name}: {told} ({time.monotonic() - began:.0f} s)", flush=True)
     return 0
@@ -91,6 +100,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=LIMIT, help="seconds that a point may take")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none after them")
     parser.add_argument("--part", default="1/1", help="which part of the points, as 1/2")
+    parser.add_argument("--neighbours", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--again", action="store_true", help="also points that the record has")
     return parser.parse_args()
 
@@ -166,6 +176,22 @@ def _compared(point: Point, limit: int) -> Compared:
     return Compared(**known)
 
 
+def _judge_choice(point: Point, limit: int, points: list[Point], versions: dict[str, str]) -> None:
+    """Adds the neighbours of a point that the record does not have."""
+    for config in neighbours(point):
+        there = _kept(versions).neighbours
+        if any(each.of == point.name and each.config == config for each in there):
+            continue
+        found = _compared(replace(point, config=config), limit)
+        near = Neighbour(point.name, config, found.estimated_ms, found.failed)
+        _change(points, versions, partial(_with, near=near))
+        print(f"{point.name} {config}: {near.failed or near.estimated_ms}", flush=True)
+
+
+def _with(kept: Comparison, near: Neighbour) -> Comparison:
+    return replace(kept, neighbours=(*kept.neighbours, near))
+
+
 def _over(*_: Any) -> None:
     raise OverLimitError
 
@@ -179,14 +205,15 @@ def _kept(versions: dict[str, str]) -> Comparison:
     return Comparison((_today(), _today()), versions, METHOD, {}, (), {})
 
 
-def _add(found: Compared, points: list[Point], versions: dict[str, str]) -> None:
-    """Adds a point to the record on disk, which other processes add to as well."""
+def _change(
+    points: list[Point], versions: dict[str, str], how: Callable[[Comparison], Comparison]
+) -> None:
+    """Changes the record on disk, which other processes change as well."""
     RECORD.parent.mkdir(parents=True, exist_ok=True)
     lock = ROOT / ".venv" / f"{RECORD.stem}.lock"
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        kept = _kept(versions)
-        kept = added(kept, found, _today())
+        kept = how(_kept(versions))
         write_record(RECORD, replace(kept, left_out=_left_out(kept, points)))
 
 

@@ -8,6 +8,7 @@ that only profiling and quantised arrays need.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import json
@@ -313,22 +314,65 @@ def call(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return _CALLS[point.operation](point)
 
 
+def neighbours(point: Point) -> tuple[dict[str, Any], ...]:
+    """Return the configurations that the library's tuner has next to a stored one.
+
+    They are of the space that the tuner searches, and differ from the stored one in one number, by
+    no more than a factor of two, or in one switch.
+
+    Raises:
+      NoMediansError: tokamax is not here.
+      ValueError: the operation has no such space here.
+    """
+    if point.operation == "ragged_dot":
+        lhs, rhs = array(point.key["lhs"]), array(point.key["rhs"])
+        numbers = _dimension_numbers(point.key)
+        bound = types.SimpleNamespace(
+            args=(lhs, rhs), arguments={"ragged_dot_dimension_numbers": numbers}
+        )
+        tuner = _kernels("ragged_dot.pallas_mosaic_tpu").PallasMosaicTpuRaggedDot()
+    elif point.operation == "flash attention":
+        arrays = {name: array(point.key[name]) for name in ("q", "k", "v")}
+        bound = types.SimpleNamespace(arguments=arrays)
+        tuner = _kernels("attention.pallas_mosaic_tpu").PallasMosaicTpuFlashAttention()
+    else:
+        raise ValueError(
+            f"{point.operation}: its tuner's space is not read here; it is for ragged_dot and "
+            "flash attention"
+        )
+    space = [dataclasses.asdict(config) for config in tuner._get_autotuning_configs(bound)]
+    near = [config for config in space if _next_to(config, point.config)]
+    return tuple(sorted(near, key=lambda config: [int(value) for value in config.values()]))
+
+
+def _next_to(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    changed = [(one[name], other[name]) for name in other if one[name] != other[name]]
+    if len(changed) != 1:
+        return False
+    new, old = map(int, changed[0])
+    return isinstance(changed[0][1], bool) or max(new, old) <= 2 * min(new, old)
+
+
+def _dimension_numbers(key: Mapping[str, Any]) -> jax.lax.RaggedDotDimensionNumbers:
+    numbers = key["ragged_dot_dimension_numbers"]
+    return jax.lax.RaggedDotDimensionNumbers(
+        dot_dimension_numbers=numbers["dot_dimension_numbers"],
+        lhs_ragged_dimensions=numbers["lhs_ragged_dimensions"],
+        rhs_group_dimensions=numbers["rhs_group_dimensions"],
+    )
+
+
 def _ragged_dot(point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     first = _kernels("ragged_dot.pallas_mosaic_tpu")
     second = _kernels("ragged_dot.pallas_mosaic_tpu_v2")
     key = dict(point.key)
-    numbers = key["ragged_dot_dimension_numbers"]
     module, operation = (
         (first, first.PallasMosaicTpuRaggedDot)
         if point.operation == "ragged_dot"
         else (second, second.PallasMosaicTpuV2RaggedDot)
     )
     options = {
-        "ragged_dot_dimension_numbers": jax.lax.RaggedDotDimensionNumbers(
-            dot_dimension_numbers=numbers["dot_dimension_numbers"],
-            lhs_ragged_dimensions=numbers["lhs_ragged_dimensions"],
-            rhs_group_dimensions=numbers["rhs_group_dimensions"],
-        ),
+        "ragged_dot_dimension_numbers": _dimension_numbers(key),
         "precision": tuple(jax.lax.Precision[name] for name in key["precision"]),
         "preferred_element_type": (
             None

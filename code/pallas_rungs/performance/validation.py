@@ -88,6 +88,44 @@ class Compared:
 
 
 @dataclass(frozen=True)
+class Neighbour:
+    """A configuration that the library's tuner has next to the fastest one: not measured for us.
+
+    Attributes:
+      of: the name of the point whose stored configuration was the fastest.
+      config: the configuration.
+      estimated_ms: the estimate, in milliseconds; None where there is none.
+      failed: why there is no estimate; empty where there is one.
+    """
+
+    of: str
+    config: dict[str, Any]
+    estimated_ms: float | None
+    failed: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How estimates rank a configuration that was measured to be the fastest.
+
+    Attributes:
+      point: the point of the stored configuration.
+      rank: 1 where no neighbour is estimated to be faster.
+      candidates: estimated configurations, the stored one among them.
+      best: the least estimate of them divided by that of the stored one: 1 or below.
+      worst: the largest, likewise: 1 or above.
+      refused: neighbours without an estimate.
+    """
+
+    point: Compared
+    rank: int
+    candidates: int
+    best: float
+    worst: float
+    refused: int
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The record.
 
@@ -98,6 +136,7 @@ class Comparison:
       constants: the chips' constants that they were made with, by chip and name.
       points: what was compared, and what failed.
       left_out: chip and operation, and for each reason how many of tokamax's keys it left out.
+      neighbours: configurations next to the stored ones of some points.
     """
 
     days: tuple[str, str]
@@ -106,6 +145,16 @@ class Comparison:
     constants: dict[str, dict[str, float]]
     points: tuple[Compared, ...]
     left_out: dict[str, dict[str, int]]
+    neighbours: tuple[Neighbour, ...] = ()
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """How the points with neighbours rank among them."""
+        return tuple(
+            choice(point, [each for each in self.neighbours if each.of == point.name])
+            for point in self.estimated
+            if any(each.of == point.name for each in self.neighbours)
+        )
 
     @property
     def made(self) -> str:
@@ -261,6 +310,25 @@ def pairs(points: Iterable[Compared], one: str, other: str) -> tuple[Pair, ...]:
     )
 
 
+def choice(point: Compared, neighbours: Iterable[Neighbour]) -> Choice:
+    """Say how the estimates rank a configuration that was measured to be the fastest.
+
+    Raises:
+      ValueError: the point has no estimate.
+    """
+    neighbours = list(neighbours)
+    times = [each.estimated_ms for each in neighbours if each.estimated_ms is not None]
+    own = point.ratio * point.measured_ms
+    return Choice(
+        point,
+        rank=1 + sum(time < own for time in times),
+        candidates=1 + len(times),
+        best=min([own, *times]) / own,
+        worst=max([own, *times]) / own,
+        refused=len(neighbours) - len(times),
+    )
+
+
 def grouped(points: Iterable[Compared]) -> dict[tuple[str, str], list[Compared]]:
     """Return points by chip and operation, in the order of the chips' table."""
     found: dict[tuple[str, str], list[Compared]] = {}
@@ -322,6 +390,7 @@ def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
         kept["constants"],
         points,
         kept["left_out"],
+        tuple(Neighbour(**each) for each in kept["neighbours"]),
     )
 
 
@@ -343,6 +412,7 @@ def write_record(path: Path, found: Comparison) -> None:
         "method": found.method,
         "constants": found.constants,
         "left_out": found.left_out,
+        "neighbours": [asdict(each) for each in found.neighbours],
         "points": [asdict(point) for point in sorted(found.points, key=place)],
     }
     kept = json.loads(json.dumps(kept))

@@ -15,9 +15,11 @@ from pallas_rungs.performance.validation import (
     RECORD,
     Compared,
     Comparison,
+    Neighbour,
     RecordError,
     added,
     agreement,
+    choice,
     comparison,
     constants_of,
     grouped,
@@ -112,14 +114,30 @@ def test_pairs_are_of_the_same_task_and_their_sign_is_judged() -> None:
     ].sign_right
 
 
+def test_a_choice_is_ranked_among_its_neighbours() -> None:
+    near = [
+        Neighbour(ONE.name, {"tile": 1}, 1.02),
+        Neighbour(ONE.name, {"tile": 2}, 2.08),
+        Neighbour(ONE.name, {"tile": 4}, None, "refused"),
+    ]
+    found = choice(ONE, near)
+    assert (found.rank, found.candidates, found.refused) == (2, 3, 1)
+    assert (found.best, found.worst) == pytest.approx((1.02 / 1.04, 2))
+    assert choice(ONE, []).best == choice(ONE, []).worst == choice(ONE, []).rank == 1
+    both = replace(record(ONE, TWO, FAILED), neighbours=tuple(near))
+    assert both.choices == (found,)
+
+
 def test_groups_follow_the_table_of_chips() -> None:
     assert list(grouped([THREE, ONE, TWO])) == [("v5e", "ragged_dot"), ("v6e", "ragged_dot")]
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
-    write_record(path, record(THREE, ONE, FAILED, TWO))
+    near = Neighbour(ONE.name, {"tile": 1}, 1.02)
+    write_record(path, replace(record(THREE, ONE, FAILED, TWO), neighbours=(near,)))
     found = read_record(path)
+    assert found.neighbours == (near,)
     assert found.points == (ONE, TWO, THREE, FAILED)
     assert found.estimated == (ONE, TWO, THREE)
     assert found.made == "2026-01-02"
@@ -211,6 +229,24 @@ def test_the_record_holds_the_medians_that_tokamax_ships() -> None:
         of_kind = [each for each in shipped.values() if each.name.rsplit("/", 1)[0] == name]
         done = sum(each.name.rsplit("/", 1)[0] == name for each in found.points)
         assert sum(counted.values()) + done == len(of_kind), name
+
+
+@needs_tokamax
+def test_neighbours_are_in_the_tuners_space_and_next_to_the_stored_configuration() -> None:
+    for each in comparison().choices:
+        (origin,) = [
+            p
+            for p in medians.medians(each.point.chip, each.point.operation)
+            if p.name == each.point.name
+        ]
+        near = medians.neighbours(origin)
+        recorded = [it.config for it in comparison().neighbours if it.of == each.point.name]
+        assert all(config in near for config in recorded)
+        for config in near:
+            changed = [name for name in config if config[name] != origin.config[name]]
+            assert len(changed) == 1, config
+    with pytest.raises(ValueError, match="layer norm: its tuner's space is not read here"):
+        medians.neighbours(medians.medians("v6e", "layer norm")[0])
 
 
 @needs_tokamax
