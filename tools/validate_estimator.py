@@ -1,7 +1,8 @@
 """Holds estimates against tokamax's measured medians, and adds each point to the record.
 
 Usage: validate_estimator.py [--sample N] [--chip CHIP] [--op OPERATION] [--limit SECONDS]
-                             [--minutes M] [--part I/N] [--again] [--neighbours NAME...]
+                             [--minutes M] [--part I/N] [--again] [--points NAME...]
+                             [--neighbours NAME...]
 
 Points that the record has are not done again, unless --again, so it can be run in pieces; --part
 shares the rest among processes. Needs libtpu and `make tokamax`. The next points are those that
@@ -76,6 +77,7 @@ def main() -> int:
         if place % parts == part - 1
         and options.chip in ("", point.chip)
         and options.op in ("", point.operation)
+        and (not options.points or point.name in options.points)
     ]
     if not options.again:
         there = {point.name for point in _kept(versions).points}
@@ -97,6 +99,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=None, help="how many points at most")
     parser.add_argument("--chip", choices=list(DEVICES), default="")
     parser.add_argument("--op", choices=list(OPERATIONS), default="")
+    parser.add_argument("--points", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--limit", type=int, default=LIMIT, help="seconds that a point may take")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none after them")
     parser.add_argument("--part", default="1/1", help="which part of the points, as 1/2")

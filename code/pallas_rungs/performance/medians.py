@@ -11,13 +11,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.util
+import itertools
 import json
 import math
 import os
 import statistics
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -102,9 +103,10 @@ class Point:
         named = {name: value for name, value in self.key.items() if isinstance(value, str)}
         arrays = [f"{name} {value}" for name, value in named.items() if "[" in value]
         groups = self.key.get("group_sizes")
-        if groups:
-            count = groups["num_groups"] if isinstance(groups, dict) else len(groups)
-            arrays.append(f"{count} groups")
+        if isinstance(groups, dict):
+            arrays.append(f"{groups['num_groups']} groups, {groups['total_size']} rows in all")
+        elif groups:
+            arrays.append(f"groups of {_in_runs(groups)} rows")
         numbers = self.key.get("ragged_dot_dimension_numbers")
         if numbers and numbers["dot_dimension_numbers"] == _TRANSPOSED_RHS:
             arrays.append("rhs transposed")
@@ -113,6 +115,12 @@ class Point:
         if (self.key.get("mask") or {}).get("causal_mask"):
             arrays.append("causal")
         return ", ".join(arrays)
+
+
+def _in_runs(sizes: Sequence[int]) -> str:
+    """Write sizes, equal neighbours together: `4096, 7 × 0`."""
+    runs = [(size, len(list(same))) for size, same in itertools.groupby(sizes)]
+    return ", ".join(str(size) if count == 1 else f"{count} × {size}" for size, count in runs)
 
 
 def folder() -> Path:
