@@ -97,6 +97,13 @@ def test_integer_constants_are_known_operands() -> None:
     assert found.unresolved == ()
 
 
+def test_a_statement_may_go_over_several_lines() -> None:
+    broken = HLO.replace(', backend_config={"used', ', frontend={a={\n"b":"c"\n}}, config={"used')
+    launches = read_launches(broken)
+    assert launches["softmax.1"].vmem_bytes == 4096
+    assert launches["softmax.1"].times == launches["fusion.1"].times == 1
+
+
 def test_a_loop_without_a_trip_count_is_named() -> None:
     launches = read_launches(HLO.replace("known_trip_count", "unheard_of"))
     assert launches.undecided == ("trips of the loop while.1, taken as 1",)
