@@ -61,7 +61,7 @@ AGAIN: Final = {
 XLA: Final = Accuracy(
     36, 0.076, "medians of tokamax 0.0.17's references, XLA's own code, on v6e, libtpu 0.0.50.1"
 )
-"""Errors for XLA's own code as this code estimates it (normalization and gated linear units, 0.02 to
+"""Errors for XLA's own code as this code estimates it (normalization, gated linear units, 0.02 to
 60 ms), known of v6e alone and taken for the other chips."""
 
 
