@@ -10,9 +10,8 @@ not known.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from pallas_rungs.performance.clock import CLOCKS
@@ -48,41 +47,39 @@ class Accuracy:
         return seconds * math.exp(-self.rms_log_error), seconds * math.exp(self.rms_log_error)
 
 
-def accuracies(record: Comparison, pallas: bool) -> dict[str, Accuracy]:
-    """Return the errors by chip, of a record's Pallas kernels or of XLA's own code.
+def accuracy_on(record: Comparison, chips: Sequence[str], pallas: bool) -> Accuracy | None:
+    """Return the errors of a record's Pallas kernels, or of XLA's own code, on some chips.
 
-    A chip is left out where the record has fewer than `FEWEST` points of it, or where its constants
-    are no longer those that the record was made with.
+    None where the record has fewer than `FEWEST` points of them, not counting chips whose constants
+    are no longer those that it was made with.
     """
-    found = {}
-    code = "Pallas kernels" if pallas else "reference operations, XLA's own code"
-    source = (
+    same = [chip for chip in chips if record.constants.get(chip) == constants_of(chip)]
+    points = [p for p in record.estimated if p.chip in same and p.pallas == pallas]
+    if len(points) < FEWEST:
+        return None
+    seen = [chip for chip in same if any(point.chip == chip for point in points)]
+    code = "Pallas kernels" if pallas else f"references, XLA's own code, on {', '.join(seen)}"
+    return Accuracy(
+        len(points),
+        round(of_estimates(points).rms_log_error, 3),
         f"medians of tokamax {record.versions['tokamax']}'s {code}, "
-        f"libtpu {record.versions['libtpu']}"
+        f"libtpu {record.versions['libtpu']}",
     )
-    for chip in CLOCKS:
-        if record.constants.get(chip) != constants_of(chip):
-            continue
-        points = [p for p in record.estimated if p.chip == chip and p.pallas == pallas]
-        if len(points) >= FEWEST:
-            error = round(of_estimates(points).rms_log_error, 3)
-            found[chip] = Accuracy(len(points), error, source)
-    return found
 
 
-def _kept(pallas: bool) -> Mapping[str, Accuracy]:
+def _of_record() -> tuple[dict[str, Accuracy], Accuracy | None]:
     try:
         record = read_record(RECORD, same_constants=False)
     except RecordError:  # then no error is known, and an estimate says so
-        return MappingProxyType({})
-    return MappingProxyType(accuracies(record, pallas))
+        return {}, None
+    by_chip = {chip: accuracy_on(record, (chip,), pallas=True) for chip in CLOCKS}
+    pallas = {chip: found for chip, found in by_chip.items() if found is not None}
+    return pallas, accuracy_on(record, tuple(pallas), pallas=False)
 
 
-PALLAS: Final = _kept(pallas=True)
-"""Errors for Pallas kernels. A chip that is not here was compared with too few measurements."""
-
-XLA: Final = _kept(pallas=False)
-"""Errors for XLA's own code, likewise."""
+PALLAS, XLA = _of_record()
+"""Errors for Pallas kernels by chip, and for XLA's own code, those of some chips taken for all. A
+chip that is not in `PALLAS` was compared with too few measurements; XLA is None where all were."""
 
 
 def accuracy_of(chip: str, pallas: bool) -> Accuracy | None:
@@ -92,4 +89,6 @@ def accuracy_of(chip: str, pallas: bool) -> Accuracy | None:
       chip: the chip's name.
       pallas: whether Pallas kernels take most of the time.
     """
-    return (PALLAS if pallas else XLA).get(chip)
+    if chip not in PALLAS:
+        return None
+    return PALLAS[chip] if pallas else XLA
