@@ -50,11 +50,12 @@ class Accuracy:
 def accuracy_on(record: Comparison, chips: Sequence[str], pallas: bool) -> Accuracy | None:
     """Return the errors of a record's Pallas kernels, or of XLA's own code, on some chips.
 
-    None where the record has fewer than `FEWEST` points of them, not counting chips whose constants
-    are no longer those that it was made with.
+    Points whose configuration is not stored are left aside: they may be of other kernels than were
+    measured. So are chips whose constants are no longer those that the record was made with. None
+    where fewer than `FEWEST` points are left.
     """
     same = [chip for chip in chips if record.constants.get(chip) == constants_of(chip)]
-    points = [p for p in record.estimated if p.chip in same and p.pallas == pallas]
+    points = [p for p in record.estimated if p.chip in same and p.pallas == pallas and p.stored]
     if len(points) < FEWEST:
         return None
     seen = [chip for chip in same if any(point.chip == chip for point in points)]

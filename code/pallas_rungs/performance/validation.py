@@ -76,6 +76,15 @@ class Compared:
         return self.operation not in XLA
 
     @property
+    def stored(self) -> bool:
+        """Whether the measured configuration is stored, and not left to the kernel to choose.
+
+        What a kernel chooses is of the library's version: it may have chosen otherwise when it was
+        measured.
+        """
+        return all(value is not None for value in self.config.values())
+
+    @property
     def ratio(self) -> float:
         """The estimate divided by the measurement.
 

@@ -186,7 +186,7 @@ def test_accuracy_is_what_the_record_says() -> None:
     found = comparison()
     assert set(accuracy.PALLAS) <= set(medians.DEVICES)
     for chip, error in accuracy.PALLAS.items():
-        points = [p for p in found.estimated if p.chip == chip and p.pallas]
+        points = [p for p in found.estimated if p.chip == chip and p.pallas and p.stored]
         assert error.points == len(points) >= accuracy.FEWEST
         assert error.rms_log_error == round(of_estimates(points).rms_log_error, 3)
     xla = [p for p in found.estimated if not p.pallas]
@@ -194,6 +194,15 @@ def test_accuracy_is_what_the_record_says() -> None:
     assert accuracy.XLA.points == len(xla)
     assert "on v5p, v6e, tpu7x" in accuracy.XLA.source or "on v6e, v5p" in accuracy.XLA.source
     assert accuracy.accuracy_of("v4", pallas=True) is None
+
+
+def test_points_whose_configuration_is_not_stored_tell_no_error() -> None:
+    stored = [replace(ONE, name=f"v5e/ragged_dot/{n}") for n in range(accuracy.FEWEST)]
+    chosen = [replace(each, config={"tile_m": None}, estimated_ms=3.0) for each in stored]
+    assert [each.stored for each in (stored[0], chosen[0])] == [True, False]
+    assert accuracy.accuracy_on(record(*chosen), ("v5e",), pallas=True) is None
+    both = accuracy.accuracy_on(record(*stored, *chosen), ("v5e",), pallas=True)
+    assert both == accuracy.accuracy_on(record(*stored), ("v5e",), pallas=True)
 
 
 def test_few_points_tell_no_error() -> None:
