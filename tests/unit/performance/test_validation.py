@@ -219,6 +219,92 @@ def test_arrays_are_read_as_tokamax_writes_them() -> None:
         medians.medians("v5e", "softmax")
 
 
+def numbers(contract: list[list[list[int]]]) -> dict[str, object]:
+    return {"dot_dimension_numbers": contract}
+
+
+@pytest.mark.parametrize(
+    ("operation", "key", "operations", "moved", "shapes"),
+    [
+        (
+            "ragged_dot",
+            {
+                "lhs": "bf16[8,4]",
+                "rhs": "bf16[2,4,16]",
+                "group_sizes": [5, 3],
+                "ragged_dot_dimension_numbers": numbers([[[1], [1]], [[], []]]),
+            },
+            2 * 8 * 4 * 16,
+            2 * (8 * 4 + 2 * 4 * 16 + 8 * 16),
+            "lhs bf16[8,4], rhs bf16[2,4,16], groups of 5, 3 rows",
+        ),
+        (
+            "ragged_dot",
+            {
+                "lhs": "bf16[8,16]",
+                "rhs": "bf16[2,4,16]",
+                "group_sizes": {"num_groups": 2, "total_size": 8},
+                "ragged_dot_dimension_numbers": numbers([[[1], [2]], [[], []]]),
+            },
+            2 * 8 * 4 * 16,
+            2 * (8 * 16 + 2 * 4 * 16 + 8 * 4),
+            "lhs bf16[8,16], rhs bf16[2,4,16], 2 groups, 8 rows in all, rhs transposed",
+        ),
+        (
+            "ragged_dot",
+            {
+                "lhs": "bf16[8,4]",
+                "rhs": "bf16[8,16]",
+                "group_sizes": [4, 4],
+                "ragged_dot_dimension_numbers": numbers([[[0], [0]], [[], []]]),
+            },
+            2 * 8 * 4 * 16,
+            2 * (8 * 4 + 8 * 16 + 2 * 4 * 16),
+            "lhs bf16[8,4], rhs bf16[8,16], groups of 2 × 4 rows, rows contracted",
+        ),
+        (
+            "flash attention",
+            {
+                "q": "bf16[1,4,2,8]",
+                "k": "bf16[1,4,2,8]",
+                "v": "bf16[1,4,2,8]",
+                "mask": {"causal_mask": {"offset": 0}},
+            },
+            2 * 2 * (1 + 2 + 3 + 4) * (8 + 8),
+            2 * 4 * 4 * 2 * 8,
+            "q bf16[1,4,2,8], k bf16[1,4,2,8], v bf16[1,4,2,8], causal",
+        ),
+        (
+            "cross entropy",
+            {"x": "f32[8,4]", "labels": "i32[8]", "w": "bf16[4,16]"},
+            2 * 8 * 4 * 16,
+            4 * 8 * 4 + 4 * 8 + 2 * 4 * 16 + 4 * 8,
+            "x f32[8,4], labels i32[8], w bf16[4,16]",
+        ),
+        (
+            "layer norm",
+            {"x": "bf16[8,4]", "scale": "f32[4]", "offset": "f32[4]"},
+            0,
+            2 * 2 * 8 * 4 + 2 * 4 * 4,
+            "x bf16[8,4], scale f32[4], offset f32[4]",
+        ),
+        (
+            "gated linear unit",
+            {"x": "bf16[8,4]", "weights": "bf16[4,2,16]"},
+            2 * 2 * 8 * 4 * 16,
+            2 * (8 * 4 + 4 * 2 * 16 + 8 * 16),
+            "x bf16[8,4], weights bf16[4,2,16]",
+        ),
+    ],
+)
+def test_work_of_a_task_by_hand(
+    operation: str, key: dict[str, object], operations: int, moved: int, shapes: str
+) -> None:
+    task = medians.Point("v6e", operation, 0, key, {}, 1.0)
+    assert medians.work(task) == (operations, moved)
+    assert task.shapes == shapes
+
+
 def test_an_absent_library_is_named_with_its_cure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

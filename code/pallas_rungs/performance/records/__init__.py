@@ -1,0 +1,1 @@
+"""Records of comparisons that take too long for a build: `validation` reads and checks them."""
