@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ SAMPLE = ("v5p/flash attention/6", "v6e/layer norm/2")
 """Points of the record that compile in seconds: a Pallas kernel, and XLA's own code."""
 
 
-def point(name: str, measured: float, estimated: float | None, **more: object) -> Compared:
+def point(name: str, measured: float, estimated: float | None, **more: Any) -> Compared:
     chip, operation, _ = name.split("/")
     return replace(Compared(name, chip, operation, "x", {}, measured, estimated), **more)
 
