@@ -57,6 +57,9 @@ def test_cases_docstrings_and_errors_are_left_alone() -> None:
     assert all(mutant.line <= second for mutant in mutants("silu"))
     assert any(mutant.fault == "pl.program_id(2) == 0 → pl.program_id(2) != 0" for mutant in found)
     assert not any("parallel" in mutant.fault for mutant in found)
+    bounded = unchanged("flash_attention_forward").source.split("\n")
+    bound = next(i for i, line in enumerate(bounded) if line.startswith("def forward_error_bound"))
+    assert all(mutant.line <= bound for mutant in mutants("flash_attention_forward"))
 
 
 def test_every_mutant_is_a_module_that_differs() -> None:

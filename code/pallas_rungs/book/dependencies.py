@@ -15,6 +15,7 @@ from pathlib import Path
 import pallas_rungs
 from pallas_rungs.book.notebooks import EXPECTS_STDERR, Chapter
 from pallas_rungs.book.sources import parse
+from pallas_rungs.walk import ExcerptError, installed_module
 
 FORMAT = "2"
 """Version of the store; a change of it executes everything anew."""
@@ -180,6 +181,11 @@ def chapter_key(
     for cell in chapter.cells:
         tags = chapter.notebook.cells[cell.index].metadata.get("tags", [])
         add(chapter.source(cell), str(EXPECTS_STDERR in tags))
+    for module in sorted(chapter.passage_modules):
+        try:
+            add(module, installed_module(module).digest)
+        except ExcerptError:
+            add(module, "missing")  # the page's own excerpts of it name the error
     for file in sorted(reached_files(chapter, roots)):
         root = next((root for root in roots if file.is_relative_to(root)), file.parent)
         add(file.relative_to(root).as_posix(), file.read_bytes())

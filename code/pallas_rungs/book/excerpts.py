@@ -8,10 +8,11 @@
     - schedule "@match": the kind is known when the kernel is traced; it costs nothing when it runs.
     ```
 
-The argument is ``module:symbol``. Options: ``start`` and ``end`` (anchors of the first and last
-line shown, both inside the symbol) and ``caption``. The body is a list of notes, each
-``- kind "anchor": text``; indented lines go on with the note above. Anchors are text or ``@syntax``
-that occurs exactly once, see `pallas_rungs.walk.anchors`.
+The argument is ``module:symbol``; the symbol ``<module>`` stands for the module's own statements.
+Options: ``start`` and ``end`` (anchors of the first and last line shown, both inside the symbol)
+and ``caption``. The body is a list of notes, each ``- kind "anchor": text``; indented lines go on
+with the note above. Anchors are text or ``@syntax`` that occurs exactly once, see
+`pallas_rungs.walk.anchors`.
 
 A page that holds an excerpt is read again when the installed package's version or source changes.
 Anything missing or ambiguous ends the build, with or without ``-W``.
@@ -20,12 +21,16 @@ Anything missing or ambiguous ends the build, with or without ``-W``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from docutils.parsers.rst.states import MarkupError
+from markdown_it import MarkdownIt
+from myst_parser.parsers.directives import parse_directive_text
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
@@ -33,7 +38,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
 import pallas_rungs.walk
-from pallas_rungs.walk import ExcerptError, Note, excerpt, installed_module
+from pallas_rungs.walk import ExcerptError, Note, Passage, excerpt, installed_module
 from pallas_rungs.walk.markup import excerpt_html
 
 _NOTE = re.compile(
@@ -92,15 +97,12 @@ class ExcerptDirective(SphinxDirective):
             raise ExtensionError(f"{place}: excerpt: {error}", modname=__name__) from None
 
     def _drawn(self) -> nodes.Node:
-        target = self.arguments[0].strip()
-        module, colon, symbol = target.partition(":")
-        if not (module and colon and symbol):
-            raise ExcerptError(f"{target!r} is not of the form module:symbol")
+        module, passage = _target(self.arguments[0], self.options)
         drawn = excerpt(
             module,
-            symbol,
-            start=_unquoted(self.options.get("start")),
-            end=_unquoted(self.options.get("end")),
+            passage.symbol,
+            start=passage.start,
+            end=passage.end,
             notes=parse_notes(list(self.content)),
             caption=self.options.get("caption", ""),
         )
@@ -110,6 +112,64 @@ class ExcerptDirective(SphinxDirective):
         serial = self.env.new_serialno("excerpt")
         ident = f"excerpt-{name}" if serial == 0 else f"excerpt-{name}-{serial + 1}"
         return nodes.raw("", excerpt_html(drawn, ident=ident), format="html")
+
+
+@dataclass(frozen=True)
+class PagePassage:
+    """A passage that a page draws.
+
+    Attributes:
+        module: the installed module that it is drawn from.
+        passage: symbol and anchors.
+        line: the page's line, from 1, on which the directive opens.
+    """
+
+    module: str
+    passage: Passage
+    line: int
+
+
+def passages_on(page: str) -> list[PagePassage]:
+    """Find the passages that a page's ``excerpt`` directives draw, in order.
+
+    Directives inside other directives count too. One that cannot be read is left out here; the
+    build says what is wrong with it when it comes to it.
+
+    Args:
+        page: the page's text.
+    """
+    return list(_passages(page, 0))
+
+
+def _passages(text: str, above: int) -> Iterator[PagePassage]:
+    for token in MarkdownIt("commonmark").parse(text):
+        if token.type != "fence" or token.map is None:
+            continue
+        name, _, rest = token.info.strip().partition(" ")
+        line = above + token.map[0] + 1
+        if name == "{excerpt}":
+            try:
+                read = parse_directive_text(ExcerptDirective, rest, token.content)
+                module, passage = _target(rest, read.options)
+            except (ExcerptError, MarkupError):
+                continue
+            yield PagePassage(module, passage, line)
+        elif name.startswith("{") and name != "{code-cell}":
+            yield from _passages(token.content, line)
+
+
+def _target(argument: str, options: Mapping[str, str]) -> tuple[str, Passage]:
+    """Read module and passage from a directive's argument and options.
+
+    Raises:
+        ExcerptError: the argument is not of the form ``module:symbol``.
+    """
+    target = argument.strip()
+    module, colon, symbol = target.partition(":")
+    if not (module and colon and symbol):
+        raise ExcerptError(f"{target!r} is not of the form module:symbol")
+    start, end = (_unquoted(options.get(name)) for name in ("start", "end"))
+    return module, Passage(symbol, start=start, end=end)
 
 
 def _unquoted(anchor: str | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from myst_nb.core.read import (
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
+from pallas_rungs.book.excerpts import PagePassage, passages_on
 from pallas_rungs.book.faults import Fault
 from pallas_rungs.book.sources import (
     DrawingError,
@@ -26,6 +28,7 @@ from pallas_rungs.book.sources import (
     import_lines,
     unmet_names,
 )
+from pallas_rungs.walk import Passage
 
 EXPECTS_STDERR = "expects-stderr"
 """The tag of a cell whose output to standard error belongs to the lesson."""
@@ -40,6 +43,9 @@ FORGIVING_KEYS = {
     "allow_errors": "it would forgive errors",
     "execution_mode": "it could switch execution off",
 }
+PASSAGE = "pallas_rungs.walk"
+"""Where a notebook imports `Passage` from."""
+
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})(.*)$")
 
 
@@ -53,6 +59,7 @@ class CodeCell:
         fence: The line of the chapter, from 1, on which the cell opens.
         lines: Where each line of the cell's source stands.
         drawn: The symbols it draws.
+        passages: The installed module whose passages on this page it is given; empty if none.
     """
 
     index: int
@@ -60,6 +67,7 @@ class CodeCell:
     fence: int
     lines: tuple[Line, ...]
     drawn: tuple[Drawn, ...] = ()
+    passages: str = ""
 
 
 @dataclass
@@ -86,6 +94,11 @@ class Chapter:
     def metadata(self) -> dict[str, Any]:
         """The front matter."""
         return dict(self.notebook.metadata)
+
+    @property
+    def passage_modules(self) -> set[str]:
+        """The installed modules whose passages cells are given."""
+        return {cell.passages for cell in self.cells if cell.passages}
 
     @property
     def drawn_files(self) -> set[Path]:
@@ -169,6 +182,7 @@ def _check_front_matter(chapter: Chapter, lines: list[str]) -> None:
 
 def _read_cells(chapter: Chapter, lines: list[str], sources: Path) -> None:
     starts = chapter.notebook.metadata["source_map"]
+    passages = passages_on("\n".join(lines))
     number = 0
     for index, cell in enumerate(chapter.notebook.cells):
         if cell.cell_type != "code":
@@ -181,7 +195,7 @@ def _read_cells(chapter: Chapter, lines: list[str], sources: Path) -> None:
             if tag in FORGIVING_TAGS:
                 cause = f"the tag {tag!r} is refused: {FORGIVING_TAGS[tag]}"
                 chapter.faults.append(Fault(place, cause, label))
-        if not str(cell.source).strip() and "source" not in cell.metadata:
+        if not str(cell.source).strip() and not {"source", "passages"} & set(cell.metadata):
             chapter.faults.append(Fault(place, "the cell is empty", label))
         if "load" in cell.metadata:
             cause = "the option :load: is refused; draw code with :source:"
@@ -195,7 +209,16 @@ def _read_cells(chapter: Chapter, lines: list[str], sources: Path) -> None:
                 chapter.faults.append(Fault(place, f"drawn cell: {error}", label))
             text, above = _join(drawn, str(cell.source))
             cell.source, body = text, (*above, *body)
-        chapter.cells.append(CodeCell(index, number, fence, body, drawn))
+        module = ""
+        if "passages" in cell.metadata:
+            module = str(cell.metadata["passages"] or "").strip()
+            found = [p for p in passages if p.module == module]
+            if found:
+                text, above = _listed(chapter.path, fence, found)
+                cell.source, body = text + str(cell.source), (*above, *body)
+            else:
+                chapter.faults.append(Fault(place, _none_drawn(module, passages), label))
+        chapter.cells.append(CodeCell(index, number, fence, body, drawn, module))
 
 
 def _body_lines(path: Path, lines: list[str], fence: int, body: str) -> tuple[Line, ...]:
@@ -219,6 +242,46 @@ def _join(drawn: tuple[Drawn, ...], body: str) -> tuple[str, list[Line]]:
         text += "\n\n\n" + body
         above += [drawn[-1].lines[-1]] * 2
     return text or body, above
+
+
+def _listed(path: Path, fence: int, passages: list[PagePassage]) -> tuple[str, list[Line]]:
+    """Write passages of a page as the list ``drawn``, each on the line of its directive."""
+    rows = [f"    {_literal(found.passage)}," for found in passages]
+    text = [f"from {PASSAGE} import Passage", "", "drawn = [", *rows, "]", "", ""]
+    here = Line(path, fence)
+    return "\n".join(text), [
+        *[here] * 3,
+        *(
+            Line(path, found.line)
+            for found in passages
+            for _ in _literal(found.passage).split("\n")
+        ),
+        *[here] * 2,
+    ]
+
+
+def _literal(passage: Passage) -> str:
+    """Write a passage as a call; over several lines when it is long."""
+    parts = [_quoted(passage.symbol)]
+    for name, anchor in (("start", passage.start), ("end", passage.end)):
+        parts += [] if anchor is None else [f"{name}={_quoted(anchor)}"]
+    line = f"Passage({', '.join(parts)})"
+    if len(line) <= 80:
+        return line
+    return "\n".join(["Passage(", *(f"        {part}," for part in parts), "    )"])
+
+
+def _quoted(words: str) -> str:
+    """Write a string as ruff does: in double quotes where that takes no backslash."""
+    return repr(words) if '"' in words else json.dumps(words, ensure_ascii=False)
+
+
+def _none_drawn(module: str, passages: list[PagePassage]) -> str:
+    known = ", ".join(sorted({found.module for found in passages})) or "no module"
+    return (
+        f"option :passages: the page draws no excerpt of module {module!r}; it draws of {known}. "
+        "Correct the name, or draw a passage with the excerpt directive"
+    )
 
 
 def _meet_names(chapter: Chapter, code: Path) -> None:

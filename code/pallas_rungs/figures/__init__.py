@@ -9,11 +9,14 @@ from pallas_rungs.figures.copy_record import record_of
 from pallas_rungs.figures.copy_schedule import copy_schedule
 from pallas_rungs.figures.curves import Curve, curves
 from pallas_rungs.figures.dma_timeline import dma_timeline
+from pallas_rungs.figures.file_account import file_account
 from pallas_rungs.figures.filtered import Choice, FilteredTable, filtered_table
 from pallas_rungs.figures.grid_schedule import grid_schedule
 from pallas_rungs.figures.happens_before import happens_before
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
+from pallas_rungs.figures.pipeline_frames import pipeline_frames
+from pallas_rungs.figures.pipeline_schedule import pipeline_schedule
 from pallas_rungs.figures.ring import ring_steps
 from pallas_rungs.figures.stays import block_moves, bytes_fetched, times_moved
 from pallas_rungs.figures.svg import SVG, Figure
@@ -38,12 +41,15 @@ __all__ = [
     "copy_schedule",
     "curves",
     "dma_timeline",
+    "file_account",
     "filtered_table",
     "grid_schedule",
     "grid_walk",
     "happens_before",
     "ladder_matrix",
     "ladder_picture",
+    "pipeline_frames",
+    "pipeline_schedule",
     "record_clocks",
     "record_of",
     "ring_steps",

@@ -26,6 +26,7 @@ _INSTRUCTION: Final = re.compile(
 _PREDICATE: Final = re.compile(r"\((!?%p\w+)(?:, *[^)]*)?\)")
 _TARGET: Final = re.compile(r"target = (\$region\w+)")
 _NUMBER: Final = re.compile(r"target bundleno = (\d+)")
+_GRANULES: Final = re.compile(r", *(\d+)(?:,|$)")
 MARKS: Final = {
     "LH": "loop header",
     "LB": "loop body",
@@ -128,6 +129,25 @@ class Branch:
 
 
 @dataclass(frozen=True)
+class MemoryCopy:
+    """An instruction that starts a copy between memories, or waits for one.
+
+    Attributes:
+      place: `before`, `in` or `after` the loops of its program.
+      opcode: `dma.hbm_to_vmem`, `dma.vmem_to_hbm`, `dma.done.wait`.
+      granules: how much is copied; a granule is 32 bytes on v5e.
+      predicate: the scalar predicate under which it acts; empty where it always does.
+      comment: what the compiler remarks on it.
+    """
+
+    place: str
+    opcode: str
+    granules: int
+    predicate: str
+    comment: str
+
+
+@dataclass(frozen=True)
 class Listing:
     """The bundles of a program, in the order of their addresses."""
 
@@ -180,6 +200,28 @@ class Listing:
                             instruction.predicate,
                         )
                     )
+        return tuple(found)
+
+    def copies(self) -> tuple[MemoryCopy, ...]:
+        """The starts of copies between memories, and the waits for them, in the listing's order.
+
+        Raises:
+          IRError: one of them does not say how much it copies.
+        """
+        loops = self.loops()
+        first = min((begin for begin, _ in loops), default=len(self))
+        last = max((end for _, end in loops), default=len(self))
+        found = []
+        for bundle in self.bundles:
+            for it in bundle.instructions:
+                if it.stem != "dma":
+                    continue
+                size = _GRANULES.search(it.operands)
+                if size is None:
+                    raise IRError(it.opcode, "a number of granules", repr(it.operands), bundle.line)
+                place = "in" if bundle.address >= first else "before"
+                place = "after" if bundle.address > last else place
+                found.append(MemoryCopy(place, it.opcode, int(size[1]), it.predicate, it.comment))
         return tuple(found)
 
     def loops(self) -> tuple[tuple[int, int], ...]:

@@ -1,14 +1,21 @@
-"""Excerpts drawn from installed upstream sources, with notes."""
+"""Excerpts drawn from installed upstream sources, with notes, and the account of a whole file."""
 
+from pallas_rungs.walk.coverage import FileAccount, Fold, Skip, whole_file
 from pallas_rungs.walk.errors import ExcerptError
 from pallas_rungs.walk.excerpt import Excerpt, Note, excerpt
 from pallas_rungs.walk.installed import InstalledModule, installed_module
+from pallas_rungs.walk.located import Passage
 
 __all__ = [
     "Excerpt",
     "ExcerptError",
+    "FileAccount",
+    "Fold",
     "InstalledModule",
     "Note",
+    "Passage",
+    "Skip",
     "excerpt",
     "installed_module",
+    "whole_file",
 ]

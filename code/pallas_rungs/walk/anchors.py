@@ -111,6 +111,22 @@ def find_symbol(tree: ast.Module, symbol: str) -> tuple[str, Span]:
     return ".".join(path), _span_of(node)
 
 
+def statements(tree: ast.Module) -> list[tuple[ast.stmt, Span]]:
+    """The module's own statements in order, each with its lines, decorators included."""
+    return [(node, _span_of(node)) for node in tree.body]
+
+
+def innermost_definition(tree: ast.Module, within: Span) -> str:
+    """Dotted name of the innermost function or class around some lines; empty if there is none."""
+    names = ""
+    for path, node in _definitions(tree, ()):
+        if isinstance(node, _Definition.__value__):
+            span = _span_of(node)
+            if span.first <= within.first and within.last <= span.last:
+                names = ".".join(path)
+    return names
+
+
 def find_anchor(source: str, tree: ast.Module, anchor: str, within: Span) -> Span:
     """Find the lines that `anchor` names inside the lines `within`.
 

@@ -7,14 +7,14 @@ new upstream version either still says what the notes explain or fails the build
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pallas_rungs.walk.anchors import AmbiguousError, NotFoundError, Span, find_anchor, find_symbol
+from pallas_rungs.walk.anchors import Span
 from pallas_rungs.walk.errors import ExcerptError
-from pallas_rungs.walk.installed import InstalledModule, installed_module
+from pallas_rungs.walk.installed import InstalledModule
+from pallas_rungs.walk.located import Passage, open_module
 
 type NoteKind = Literal["algorithm", "schedule"]
 
@@ -116,9 +116,11 @@ def excerpt(
     Args:
         module: dotted name of the module, e.g. ``jax._src.pallas.core``. It is not imported.
         symbol: dotted name of a function, class, method, nested function or assignment, or any
-            unambiguous tail of one, e.g. ``_get_start_index``.
+            unambiguous tail of one, e.g. ``_get_start_index``; ``<module>`` for statements of the
+            module itself.
         start: anchor of the first line to show; the symbol's first line if None.
-        end: anchor of the last line to show; the symbol's last line if None.
+        end: anchor of the last line to show; if None the symbol's last line, in ``<module>`` the
+            last line of the statement in which `start` is.
         notes: remarks; each one's anchor must lie in the lines shown.
         caption: one line to show over the listing.
 
@@ -126,51 +128,17 @@ def excerpt(
         ExcerptError: if the module, the symbol or an anchor is missing or ambiguous. The message
             names package, version, module, symbol and anchor.
     """
-    origin = installed_module(module)
-    tree = ast.parse(origin.source, filename=str(origin.path))
-    where = f"{origin.package} {origin.version}, module {module}"
-    try:
-        name, whole = find_symbol(tree, symbol)
-    except NotFoundError as error:
-        raise ExcerptError(
-            f"{where}: symbol {symbol!r} is gone: {error}. See how this version names it, then "
-            "correct the excerpt and what the page says about it."
-        ) from None
-    except AmbiguousError as error:
-        raise ExcerptError(
-            f"{where}: symbol {symbol!r} is ambiguous: {error}. Give the full dotted name."
-        ) from None
-
-    def place(anchor: str, role: str, within: Span) -> Span:
-        try:
-            return find_anchor(origin.source, tree, anchor, within)
-        except (NotFoundError, AmbiguousError) as error:
-            gone = isinstance(error, NotFoundError)
-            what = "is gone" if gone else "is ambiguous"
-            advice = (
-                "Read the installed text, then correct the anchor and check that what is said "
-                "about it still holds."
-                if gone
-                else "Give a longer piece of text."
-            )
-            raise ExcerptError(
-                f"{where}, symbol {name}: {role} anchor {anchor!r} {what}: {error}. {advice}"
-            ) from None
-
-    first = place(start, "start", whole).first if start is not None else whole.first
-    last = whole.last
-    if end is not None:
-        last = place(end, "end", Span(first, whole.last)).last
-    span = Span(first, last)
+    opened = open_module(module)
+    at = opened.locate(Passage(symbol, start=start, end=end))
     placed = sorted(
-        ((place(note.anchor, "note", span), note) for note in notes),
+        ((opened.anchor(note.anchor, "note", at.span, at.symbol), note) for note in notes),
         key=lambda pair: (pair[0].first, pair[0].last),
     )
     return Excerpt(
-        origin=origin,
-        symbol=name,
-        symbol_span=whole,
-        span=span,
-        notes=tuple(PlacedNote(i, note, at) for i, (at, note) in enumerate(placed, start=1)),
+        origin=opened.origin,
+        symbol=at.symbol,
+        symbol_span=at.symbol_span,
+        span=at.span,
+        notes=tuple(PlacedNote(i, note, on) for i, (on, note) in enumerate(placed, start=1)),
         caption=caption,
     )

@@ -244,6 +244,7 @@ FAULTY = {
     "missing_symbol": chapter(cell("", ":source: minibook/core.py:halve\n")),
     "missing_file": chapter(cell("", ":source: minibook/kore.py:double\n")),
     "missing_name": chapter(cell("", ":source: minibook/core.py:double\n")),
+    "no_excerpt": chapter(cell("print(drawn)", ":passages: jax._src.pallas.core\n\n")),
     "raises_tag": chapter(cell("1 / 0", ":tags: [raises-exception]\n")),
     "skip_tag": chapter(cell("1 / 0", ":tags: [skip-execution]\n")),
     "off_switch": chapter(cell("1 / 0"), more='mystnb:\n  execution_mode: "off"\n'),

@@ -23,8 +23,8 @@ def test_no_fault_hides_another(faulty):
     }
     assert named == {
         "assertion", "drawn", "nothing_raised", "other_type", "other_message", "too_slow",
-        "dead_kernel", "missing_symbol", "missing_file", "missing_name", "raises_tag", "skip_tag",
-        "off_switch", "allows_errors", "no_notebook", "warns", "no_code",
+        "dead_kernel", "missing_symbol", "missing_file", "missing_name", "no_excerpt",
+        "raises_tag", "skip_tag", "off_switch", "allows_errors", "no_notebook", "warns", "no_code",
     }  # fmt: skip
 
 
@@ -71,6 +71,7 @@ def test_a_dead_kernel(faulty):
     [
         ("missing_symbol", "no symbol halve in minibook/core.py"),
         ("missing_file", "no file minibook/kore.py to draw double from"),
+        ("no_excerpt", "the page draws no excerpt of module 'jax._src.pallas.core'"),
         ("missing_name", "double uses math of minibook/core.py, which no cell"),
         ("raises_tag", "the tag 'raises-exception' is refused"),
         ("skip_tag", "the tag 'skip-execution' is refused"),

@@ -12,7 +12,7 @@ from jax.sharding import AbstractDevice, AbstractMesh
 
 from pallas_rungs.compilers import libtpu
 from pallas_rungs.compilers.dumps import MOSAIC, Dumps, compile_with_dumps
-from pallas_rungs.ir.bundles import read_listing
+from pallas_rungs.ir.bundles import MemoryCopy, read_listing
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.mosaic_passes import Pass, layouts, operations, read_passes, shortened
 from pallas_rungs.ir.static_profile import read_static_profile
@@ -146,6 +146,34 @@ def test_small_listing_is_read_slot_by_slot() -> None:
 def test_listing_of_another_form_is_refused_with_its_line(old: str, new: str, message: str) -> None:
     with pytest.raises(IRError, match=message):
         read_listing(BUNDLES.replace(old, new), "small")
+
+
+COPIES = """   0   : { %2 = dma.hbm_to_vmem [thread:$0]%s8_s1,128,%s2_s3,[#allocation4] /* hbm= */ }
+   0x1 LB: > { %3 = dma.hbm_to_vmem [thread:$0]  (!%p8_p2),%s1_s9,64,%s1_s1,%s7_s7,%s5_s2 }
+   0x2   : > { %4 = dma.done.wait (%p5_p3), %s2_s4, 64 /* pipeline-emitter-dma-wait */ }
+   0x3   : > { %16 = sbr.rel (!%p14_p9) target bundleno = 1 (0x1), region = 2 }
+   0x4   : { %5 = dma.done.wait [#allocation4], 128 }
+"""
+
+
+def test_copies_are_told_by_place_and_size() -> None:
+    assert read_listing(COPIES, "small").copies() == (
+        MemoryCopy("before", "dma.hbm_to_vmem", 128, "", "hbm="),
+        MemoryCopy("in", "dma.hbm_to_vmem", 64, "!%p8_p2", ""),
+        MemoryCopy("in", "dma.done.wait", 64, "%p5_p3", "pipeline-emitter-dma-wait"),
+        MemoryCopy("after", "dma.done.wait", 128, "", ""),
+    )
+    assert read_listing(BUNDLES, "small").copies() == ()
+
+
+def test_copies_of_a_program_without_a_loop_are_before_it() -> None:
+    straight = COPIES.replace("target bundleno = 1 (0x1)", "target bundleno = 9 (0x9)")
+    assert {it.place for it in read_listing(straight, "small").copies()} == {"before"}
+
+
+def test_a_copy_of_unknown_size_is_refused_with_its_line() -> None:
+    with pytest.raises(IRError, match=r"line 5: expected a number of granules"):
+        read_listing(COPIES.replace(", 128 }", ", %s3 }"), "small").copies()
 
 
 UTILIZATION = "== CAPACITY:\nMATMUL, XLU\n    4     2\n== UTILIZATION:\n1 0\n3 2\n"
