@@ -25,6 +25,7 @@ _CALLED: Final = re.compile(
     r"false_computation)=\{?((?:%[\w.\-]+(?:, )?)+)"
 )
 _TYPE: Final = re.compile(r"[a-z]\w*\[[\d,]*\]")
+_CONSTANT: Final = re.compile(r"[su]\d+\[\](?:\{[^}]*\})? constant\((-?\d+)\)")
 _VMEM: Final = re.compile(
     r'"used_scoped_memory_configs":\[\{"memory_space":"1","offset":"\d+","size":"(\d+)"'
 )
@@ -44,6 +45,7 @@ class Launch:
       pallas: whether it is a Pallas kernel.
       vmem_bytes: VMEM that the compiler gave it for its own use; 0 where it tells none.
       operands: dtypes and shapes of its operands, without layouts: `s32[8]`.
+      constants: values of those operands that are integer constants, by index.
       alike: the same for instructions that do the same with operands of the same types, for which
         the compiler makes one program.
     """
@@ -54,6 +56,7 @@ class Launch:
     pallas: bool
     vmem_bytes: int
     operands: tuple[str, ...]
+    constants: dict[int, int]
     alike: str
 
 
@@ -149,19 +152,31 @@ def _launch(
         PALLAS in rest,
         int(vmem[1]) if vmem else 0,
         tuple(_operand_types(computations[computation], rest)),
+        _constants(computations[computation], rest),
         _alike(computations, computation, rest),
     )
 
 
 def _operand_types(here: dict[str, str], rest: str) -> Iterator[str]:
     """Types of an instruction's operands, tuples left out."""
-    opcode = _OPCODE.search(rest)
-    if opcode is None:
-        return
-    inside = rest[opcode.end() :].split(")", 1)[0]
-    for name in _NAME.findall(inside):
-        if found := _TYPE.match(here.get(name[1:], "")):
+    for name in _operands(rest):
+        if found := _TYPE.match(here.get(name, "")):
             yield found[0]
+
+
+def _constants(here: dict[str, str], rest: str) -> dict[int, int]:
+    found = {}
+    for index, name in enumerate(_operands(rest)):
+        if value := _CONSTANT.match(here.get(name, "")):
+            found[index] = int(value[1])
+    return found
+
+
+def _operands(rest: str) -> list[str]:
+    """Names of an instruction's operands."""
+    opcode = _OPCODE.search(rest)
+    inside = rest[opcode.end() :].split(")", 1)[0] if opcode else ""
+    return [name[1:] for name in _NAME.findall(inside)]
 
 
 def _alike(computations: dict[str, dict[str, str]], computation: str, rest: str) -> str:

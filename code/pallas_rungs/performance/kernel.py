@@ -24,10 +24,15 @@ HBM_BUSY: Final = 0.6
 UNIT_BUSY: Final = 0.5
 """Share of a unit's capacity from which the unit is what a kernel is bound by."""
 
-_NO_UNIT: Final = ("SALU", "VPOP", "VLOAD:FILL", "VSTORE:SPILL")
-"""Columns that bind nothing: side work of the scalar unit, and parts of other columns."""
+_NO_UNIT: Final = ("SALU", "VPOP", "MATPUSH")
+"""Columns that bind nothing: the scalar unit's work, and queues that only hand results over."""
 
-SPILLS, FILLS = "VSTORE:SPILL", "VLOAD:FILL"
+_PARTS: Final = ("VSTORE:SPILL", "VLOAD:FILL", "SPILL", "FILL")
+"""Columns that are a part of another one."""
+
+_OTHER_NAMES: Final = {"MATMUL": "MXU"}
+"""What columns are called by other releases of libtpu, and what they are called here."""
+
 _MOST_NAMES = 12
 
 
@@ -224,10 +229,9 @@ class KernelProgram:
             machine = self.machine()
             machine.counts = [1] * len(self.program.blocks)
             machine.time = float(self.program.bundles)
-        loops = self._loops(machine)
+        loops, occupancy = self._loops(machine), self._occupancy(machine)
         outer = [loop for loop in loops if loop.depth == 0 and loop.trips]
         main = max(outer, key=lambda loop: loop.cycles) if outer else None
-        occupancy, busy = self._occupancy(machine)
         return KernelEstimate(
             name=self.name,
             pallas=pallas,
@@ -243,8 +247,8 @@ class KernelProgram:
             hbm_written_bytes=machine.engine.written_bytes * int(self.clock.cores.value),
             dmas=machine.engine.started,
             vmem_bytes=vmem_bytes,
-            spills=busy.get(SPILLS, 0),
-            fills=busy.get(FILLS, 0),
+            spills=self._executed_of(machine, "spills"),
+            fills=self._executed_of(machine, "fills"),
             occupancy=occupancy,
             bound=_bound(occupancy, machine.stalled / machine.time if machine.time else 0.0),
             loops=loops,
@@ -271,27 +275,32 @@ class KernelProgram:
             found.append(Loop(start, stop, depth, machine.counts[first], cycles))
         return tuple(sorted(found, key=lambda loop: (loop.depth, -loop.cycles, loop.first)))
 
-    def _occupancy(self, machine: Machine) -> tuple[dict[str, float], dict[str, int]]:
-        """Return the occupancy of the units, and how much of each was busy in all."""
-        busy: dict[str, int] = {}
-        if self.table is not None:
-            sums = [0] * len(self.table.capacity)
-            for block, count in zip(self.program.blocks, machine.counts, strict=True):
-                if count:
-                    columns = zip(*self.table.rows[block.first : block.end], strict=True)
-                    for place, column in enumerate(columns):
-                        sums[place] += count * sum(column)
-            busy = dict(zip(self.table.capacity, sums, strict=True))
+    def _executed_of(self, machine: Machine, kind: str) -> int:
+        """How many instructions of a kind, "spills" or "fills", were executed."""
+        return sum(
+            count * getattr(self.listing.between(block.first, block.end), kind)
+            for block, count in zip(self.program.blocks, machine.counts, strict=True)
+            if count
+        )
+
+    def _occupancy(self, machine: Machine) -> dict[str, float]:
+        """Return which part of each unit's capacity was used."""
         if not machine.time:
-            return {}, busy
-        occupancy = {
-            unit: amount / (self.table.capacity[unit] * machine.time)
-            for unit, amount in busy.items()
-            if self.table is not None and self.table.capacity[unit] and unit not in (SPILLS, FILLS)
-        }
+            return {}
         moved = machine.engine.read_bytes + machine.engine.written_bytes
-        occupancy["HBM"] = moved / (self.clock.hbm_bytes_per_cycle * machine.time)
-        return occupancy, busy
+        occupancy = {"HBM": moved / (self.clock.hbm_bytes_per_cycle * machine.time)}
+        if self.table is None:
+            return occupancy
+        busy = [0] * len(self.table.capacity)
+        for block, count in zip(self.program.blocks, machine.counts, strict=True):
+            if count:
+                columns = zip(*self.table.rows[block.first : block.end], strict=True)
+                for place, column in enumerate(columns):
+                    busy[place] += count * sum(column)
+        for (unit, capacity), used in zip(self.table.capacity.items(), busy, strict=True):
+            if capacity and unit not in _PARTS:
+                occupancy[_OTHER_NAMES.get(unit, unit)] = used / (capacity * machine.time)
+        return occupancy
 
 
 def _same(one: Machine, other: Machine) -> bool:

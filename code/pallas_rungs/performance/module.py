@@ -158,7 +158,10 @@ class _Module:
                 self.listings[file],
                 self.clock,
                 self.tables.get(file, ""),
-                self.operands.get(name),
+                {
+                    **{i: (value,) for i, value in self.launches[name].constants.items()},
+                    **self.operands.get(name, {}),
+                },
             )
         return self.programs[name]
 
@@ -191,8 +194,14 @@ class _Module:
 
         machine = program.executed(call=call, guess=_RUN_TIME_CELLS)
         unsure = self._unsure(program, machine)
-        if machine.endless or unsure or not all(machine.called[name] for name in kernels):
+        left_out = [name for name in kernels if not machine.called[name]]
+        if machine.endless or unsure or left_out:
             self.unresolved += [f"{what}, in the top-level program" for what in unsure]
+            if left_out and not unsure:
+                names = ", ".join(left_out)
+                self.unresolved.append(f"when {names} runs, which the top-level program skips")
+            elif not unsure:
+                self.unresolved.append("the end of the top-level program")
             return None
         self.unresolved += [f"the program {name}, which was not dumped" for name in missing]
         return machine

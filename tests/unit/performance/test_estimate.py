@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import jax
@@ -188,6 +189,18 @@ def test_a_kernel_that_the_compiler_refuses_is_one_clear_error() -> None:
 def test_a_function_that_leaves_nothing_to_the_chip_is_one_clear_error() -> None:
     with pytest.raises(EstimateError, match="made no program for the chip"):
         estimate(lambda: None)
+
+
+def test_a_program_for_several_devices_is_refused() -> None:
+    mesh = jax.make_mesh((2,), ("x",), devices=jax.devices()[:2])
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+
+    @partial(jax.jit, in_shardings=spread, out_shardings=spread)
+    def doubled(x: jax.Array) -> jax.Array:
+        return 2 * x
+
+    with pytest.raises(EstimateError, match="spans 2 devices; an estimate is of one"):
+        estimate(doubled, ROWS)
 
 
 @pytest.mark.parametrize("chip", ["h100", "v2"])

@@ -75,6 +75,26 @@ def test_launches_are_counted_through_loops() -> None:
     assert launches["softmax.1"].vmem_bytes == 4096
     assert launches["fusion.1"].alike == launches["fusion.2"].alike
     assert launches.undecided == ()
+    assert launches["softmax.1"].operands == ("f32[8,128]",)
+    assert launches["softmax.1"].constants == {}
+
+
+def test_integer_constants_are_known_operands() -> None:
+    constants = (
+        "  %constant.7 = s32[]{:T(128)} constant(-9), metadata={}\n"
+        "  %constant.8 = f32[] constant(2)\n"
+        "  %softmax.1 = f32[8,128]{1,0} custom-call(%fusion.1, %constant.7, %constant.8),"
+    )
+    hlo = HLO.replace("  %softmax.1 = f32[8,128]{1,0} custom-call(%fusion.1),", constants)
+    assert read_launches(hlo)["softmax.1"].constants == {1: -9}
+    text = "%s1_s1 = inlined_call_operand.<no memory space> [shape: s32[], index: 1, kind: input]"
+    skips = [text, "%p1_p0 = scmp.lt.s32.totalorder %s1_s1, 0", branch(10, "(%p1_p0)")]
+    kernel = listing(*skips, *[""] * 9)
+    found = estimate_module(
+        {"TLP": listing(*TOP), **KERNELS, "softmax.1": kernel}, {}, hlo, clock_of("v5e")
+    )
+    assert found.kernels[1].cycles == 9
+    assert found.unresolved == ()
 
 
 def test_a_loop_without_a_trip_count_is_named() -> None:
@@ -145,6 +165,16 @@ def test_what_the_top_level_reads_before_its_first_call_is_the_run_times() -> No
     found = estimated({"TLP": listing(*guarded), **KERNELS})
     assert found.top_level
     assert found.unresolved == ()
+
+
+def test_a_program_that_the_top_level_skips_is_counted_and_named() -> None:
+    top = [line for line in TOP if "softmax.1" not in line]
+    top[2] = "%s1_s0 = smov 0"
+    top = [line.replace("bundleno = 4", "bundleno = 3") for line in top]
+    found = estimated({"TLP": listing(*top), **KERNELS})
+    assert not found.top_level
+    assert found.cycles == 10 + 100 + 7 * 10
+    assert found.unresolved == ("when softmax.1 runs, which the top-level program skips",)
 
 
 def test_a_called_program_that_was_not_dumped_is_named() -> None:
