@@ -105,7 +105,8 @@ def _panel(
     show: str,
 ) -> SVG:
     used = list(dict.fromkeys(name for flag, name in lanes.items() if _is_used(flag, transfers)))
-    scale = (width - _GUTTER - 12) / cycles
+    half_a_label = text_width(f"{cycles:.0f}", 12, mono=True) / 2
+    scale = (width - _GUTTER - half_a_label - 1) / cycles
     body: list[Element] = []
     for place, lane in enumerate([*used, "core"]):
         y = 8 + _LANE * place

@@ -30,7 +30,7 @@ def drawn(**changed: Any) -> Any:
 
 def test_transfers_and_waits_stand_at_their_cycles() -> None:
     wide = drawn().panels[0]
-    scale = (640 - 78 - 12) / 800
+    scale = (640 - 78 - 1 - 1.5 * 12 * 0.61) / 800
     rects = [dict(it.attributes) for it in wide.body if it.tag == "rect"]
     bars = [it for it in rects if it.get("rx") == "2"]
     assert [float(it["x"]) for it in bars] == pytest.approx(
@@ -68,6 +68,7 @@ def test_the_axis_has_some_ticks_that_do_not_touch(cycles: int) -> None:
             if it.tag == "text" and str(it.children[0]).isdigit()
         ]
         assert 2 <= len(ticks) <= 10
+        assert ticks[-1][0] + len(ticks[-1][1]) * 12 * 0.61 / 2 <= panel.width
         assert all(b[0] - a[0] > 8 * len(b[1]) * 0.61 for a, b in pairwise(ticks))
 
 
