@@ -29,6 +29,7 @@ _NAME: Final = re.compile(r"%\w+")
 _THREAD: Final = re.compile(r"\[thread:\$\d+\]")
 _PREDICATE: Final = re.compile(r",? *\(!?%p\w+(?:, *[^)]*)?\) *,?")
 _TAG: Final = re.compile(r"(?:^| )(\w+)=(?= |$)")
+_SCALAR: Final = re.compile(r"%[sp]\d+_")
 _ADDRESS: Final = re.compile(r"\s*\[[^ ]*(?: \+ [^ ]*)*\]+")
 _ALLOCATION: Final = re.compile(r"#\w+")
 _OPENING, _CLOSING = "([{<", ")]}>"
@@ -43,6 +44,9 @@ WITHOUT_EFFECT: Final = frozenset(
 
 `shalt.err` stops the core when a check of bounds fails, which it is taken not to do. `vsyncpa` sets
 the mark that lets a later check find a semaphore that was not used as it should be."""
+
+QUEUED: Final = frozenset({"sdivrem", "vsyncmov"})
+"""Stems of scalar instructions whose result waits in a queue until it is popped."""
 
 _VECTOR: Final = frozenset({"cld", "cst"})
 """Stems of vector instructions whose name does not begin with v: v4's common memory."""
@@ -85,7 +89,7 @@ class Operation:
         return (
             self.opcode.startswith(EFFECTS)
             and not self.opcode.startswith("inlined_call_operand")
-            and self.stem not in WITHOUT_EFFECT
+            and self.stem not in WITHOUT_EFFECT | QUEUED
         )
 
     def named(self) -> dict[str, str]:
@@ -183,7 +187,10 @@ def read_program(listing: Listing, name: str, delay_slots: int) -> ScalarProgram
         Block(first, end, tuple(inside), target)
         for first, end, inside, target in zip(first_of, ends, held, targets, strict=True)
     )
-    return ScalarProgram(name, blocks, delay_slots, _spaces(operations), tuple(_unknown(listing)))
+    made = {operation.result for operation in operations}
+    lost = sorted(name for name in needed if _SCALAR.match(name) and name not in made)
+    unknown = (*_unknown(listing), *(f"that makes {name}, if there is one" for name in lost))
+    return ScalarProgram(name, blocks, delay_slots, _spaces(operations), unknown)
 
 
 def _first_bundles(listing: Listing, name: str, delay_slots: int) -> list[int]:
@@ -245,9 +252,11 @@ def _without_lost_stores(operations: list[Operation]) -> list[Operation]:
 
 
 def _is_vectors(instruction: Instruction) -> bool:
+    """Whether an instruction is the vector unit's own: without scalar result or effect here."""
     opcode = instruction.opcode
     if opcode[0] == "v":
-        return not opcode.startswith(("vsync", "vwait"))
+        makes_scalar = any(map(_SCALAR.match, instruction.results))
+        return not (makes_scalar or opcode.startswith(("vsync", "vwait")))
     return instruction.stem in _VECTOR
 
 
@@ -305,8 +314,8 @@ def _unknown(listing: Listing) -> Iterator[str]:
                 or _is_vectors(instruction)
                 or instruction.stem in WITHOUT_EFFECT
                 or opcode.startswith(EFFECTS)
-                or any(re.match(r"%[sp]\d+_", result) for result in instruction.results)
-                or instruction.stem == "sdivrem"
+                or any(map(_SCALAR.match, instruction.results))
+                or instruction.stem in QUEUED
             ):
                 continue
             seen.add(opcode)

@@ -11,10 +11,13 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import Final
 
 from pallas_rungs.performance.clock import Clock
 
-HBM = "hbm"
+HBM: Final = "hbm"
+MEMORIES: Final = frozenset({HBM, "vmem", "smem", "cmem", "imem", "sflag", "host_iova"})
+"""Memories that a transfer may have at its ends; all but HBM are the core's own or the host's."""
 
 
 @dataclass
@@ -85,6 +88,13 @@ class Semaphores:
     def set(self, semaphore: int, value: int) -> None:
         """Set a semaphore now."""
         self.values[semaphore] = value
+
+    def count(self, now: float, semaphore: int) -> int:
+        """Return what a semaphore counts at a cycle."""
+        under_way = self.raising[semaphore]
+        while under_way and under_way[0][0] <= now:
+            self.values[semaphore] += heapq.heappop(under_way)[1]
+        return self.values[semaphore]
 
     def reached(self, now: float, semaphore: int, at_least: int) -> tuple[float, bool]:
         """Say when a semaphore counts so much.

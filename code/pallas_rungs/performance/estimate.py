@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import jax
+import numpy as np
 from jax import export
 
 from pallas_rungs.compilers.abstract import abstract_mesh
@@ -32,6 +33,7 @@ METHOD: Final = "scalar program executed and DMAs simulated, from libtpu's final
 TIME_LIMIT: Final = 300.0
 """Seconds that the compiler may take for a program."""
 
+_TRACED: Final = (jax.ShapeDtypeStruct, jax.Array, np.ndarray, np.generic)
 _KINDS: Final = ("packed bundles", "utilization")
 
 
@@ -144,7 +146,8 @@ def estimate(
 
     Args:
       fn: a function of arrays, with or without Pallas kernels.
-      *args: its arguments, or their shapes and dtypes. Integer arguments that decide where a kernel
+      *args: its arguments, or their shapes and dtypes; arrays are traced, anything else is closed
+        over. Integer arguments that decide where a kernel
         goes (tables for scalar prefetch, bounds of a dynamic grid) are given as concrete arrays;
         otherwise they are guessed, and `unresolved` says so.
       chip: a TPU chip whose constants are known (`clock.CLOCKS`).
@@ -162,15 +165,12 @@ def estimate(
       Exception: what tracing or lowering the function raises.
     """
     clock = clock_of(chip)
-    kwargs = dict(kwargs or {})
-    leaves, tree = jax.tree.flatten((args, kwargs))
-    shaped = [_shape_of(leaf) for leaf in leaves]
-    shaped_args, shaped_kwargs = jax.tree.unflatten(tree, shaped)
-    jitted = jax.jit(fn)
+    call, arrays = _of_arrays(fn, args, dict(kwargs or {}))
+    shaped = [_shape_of(array) for array in arrays]
     with jax.sharding.use_abstract_mesh(abstract_mesh(clock.chip)):
-        closed = jitted.trace(*shaped_args, **shaped_kwargs).jaxpr
-        exported = export.export(jitted, platforms=["tpu"])(*shaped_args, **shaped_kwargs)
-        operands = integer_operands(closed, leaves)
+        closed = call.trace(*shaped).jaxpr
+        exported = export.export(call, platforms=["tpu"])(*shaped)
+        operands = integer_operands(closed, arrays)
     if exported.nr_devices > 1:
         raise EstimateError(
             "refused",
@@ -194,8 +194,8 @@ def estimate(
         clock,
         operands,
     )
-    name = getattr(fn, "__name__", type(fn).__name__)
-    return _estimate(name, [_short(leaf) for leaf in shaped], clock, module, dumps.outcome.versions)
+    arguments = [_short(shape) for shape in shaped]
+    return _estimate(_name_of(fn), arguments, clock, module, dumps.outcome.versions)
 
 
 def close() -> None:
@@ -224,6 +224,27 @@ class _SharedDumper:
 
 
 _DUMPER: Final = _SharedDumper()
+
+
+def _of_arrays(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, list[Any]]:
+    """Return a jitted function of the arrays among a call's arguments, and the arrays."""
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    arrays = [leaf for leaf in leaves if isinstance(leaf, _TRACED)]
+
+    def call(*traced: Any) -> Any:
+        waiting = iter(traced)
+        given = [next(waiting) if isinstance(leaf, _TRACED) else leaf for leaf in leaves]
+        args, kwargs = jax.tree.unflatten(tree, given)
+        return fn(*args, **kwargs)
+
+    call.__name__ = _name_of(fn)  # the compiler names programs by it
+    return jax.jit(call), arrays
+
+
+def _name_of(fn: Callable[..., Any]) -> str:
+    return str(getattr(fn, "__name__", type(fn).__name__))
 
 
 def _shape_of(leaf: Any) -> Any:

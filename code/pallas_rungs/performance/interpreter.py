@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from pallas_rungs.ir.scalar_program import Block, Operation, ScalarProgram
+from pallas_rungs.ir.scalar_program import QUEUED, Block, Operation, ScalarProgram
+from pallas_rungs.performance.dma import MEMORIES
 from pallas_rungs.performance.machine import ALLOCATION_BITS, Machine
 
 _MASK: Final = 0xFFFFFFFF
@@ -27,9 +28,6 @@ _POINTS_INTO: Final = re.compile(r"([^\[\s]+) \[#\w+\]")
 """In `%s33_s14, 1 [#allocation5]` the brackets remark what the sum points into, and add nothing."""
 
 _COMPARE: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_DIVISIONS: Final = {"kDiv": "//", "kRem": "%"}
-"""What `sdivrem` leaves to be popped, by its comment; of `kDivAndRem` the quotient comes first."""
-
 _LOGIC: Final = {
     "por": "({0} or {1})",
     "pand": "({0} and {1})",
@@ -82,11 +80,12 @@ class Translation:
     def _function(self) -> Iterator[str]:
         bodies = [list(self._body(number)) for number in range(len(self.program.blocks))]
         registers = sorted(
-            set(re.findall(r"\b[sp]\d+\b", "\n".join("\n".join(body) for body in bodies)))
+            set(re.findall(r"\b[spqr]\d+\b", "\n".join("\n".join(body) for body in bodies)))
         )
         yield "def run(m):"
         yield " load=m.load;store=m.store;operand=m.operand;unknown=m.unknown"
-        yield " start=m.start;wait=m.wait;add=m.add;set_=m.set;call=m.run_called;counts=m.counts"
+        yield " start=m.start;wait=m.wait;add=m.add;set_=m.set;count=m.count"
+        yield " call=m.run_called;counts=m.counts"
         if registers:
             yield f" {'='.join(registers)}=0"
         yield " t=m.time;left=0;at=0;taken=0"
@@ -139,6 +138,8 @@ class Translation:
             try:
                 if operation.stem == "sbr":
                     written["taken"] = self._predicate(operation) or "1"
+                elif operation.stem in QUEUED:
+                    written |= self._queued(operation, operation.bundle - block.first)
                 elif operation.has_effect:
                     effects.append(self._effect(operation, operation.bundle - block.first))
                 elif not self._is_renaming(operation, operations):
@@ -214,7 +215,7 @@ class Translation:
                     f"it reads {operation.reads()} and writes another register"
                 )
             return read == {made}
-        return operation.stem == "sdivrem"
+        return False
 
     def _target(self, operation: Operation) -> str:
         register = _REGISTER.fullmatch(operation.result)
@@ -242,7 +243,7 @@ class Translation:
             return self._operand(operation)
         if stem == "scalar_parameter_address":
             return f"operand({int(operands[0])},'hbm','')"
-        if stem == "spop":
+        if stem in ("spop", "vpop"):
             return self._popped(operation)
         if stem == "reloc":
             return "0"
@@ -267,18 +268,37 @@ class Translation:
         what = f"values of operand {index[1]}"
         return f"operand({index[1]},{space[1]!r},{what!r})"
 
+    def _queued(self, operation: Operation, offset: int) -> dict[str, str]:
+        """Return what is put into a queue, under its own names: `q641`, of a remainder `r641`."""
+        number = operation.result[1:]
+        made: dict[str, str] = {}
+        if operation.opcode == "vsyncmov":
+            made[f"q{number}"] = f"count(t+{offset},{self._value(operation.operands[0])})"
+        elif operation.opcode == "sdivrem.u32":
+            x, y = (_unsigned(self._value(operand)) for operand in operation.operands)
+            for letter, sign in (("q", "//"), ("r", "%")):
+                made[f"{letter}{number}"] = f"({_wrapping(f'{x}{sign}{y}')} if {y} else 0)"
+        else:
+            raise NotUnderstoodError("an instruction that nothing here knows")
+        predicate = self._predicate(operation)
+        if predicate:
+            made = {name: f"({value} if {predicate} else {name})" for name, value in made.items()}
+        return made
+
     def _popped(self, operation: Operation) -> str:
-        """Return what `spop` takes: a quotient or remainder, or a value of the vector unit."""
+        """Return what a pop takes: from a queue above, or a value of the vector unit."""
         operations = [it for block in self.program.blocks for it in block.operations]
         for maker in operations:
-            if maker.opcode == "sdivrem.u32" and maker.result in operation.reads():
+            if maker.stem in QUEUED and maker.result in operation.reads():
                 wanted = maker.instruction.comment
+                if maker.stem == "vsyncmov" or wanted == "kDiv":
+                    return f"q{maker.result[1:]}"
+                if wanted == "kRem":
+                    return f"r{maker.result[1:]}"
                 if wanted == "kDivAndRem":
                     pops = [it for it in operations if maker.result in it.reads()]
-                    wanted = "kDiv" if pops[0] is operation else "kRem"
-                if wanted in _DIVISIONS:
-                    x, y = (_unsigned(self._value(operand)) for operand in maker.operands)
-                    return f"({_wrapping(f'{x}{_DIVISIONS[wanted]}{y}')} if {y} else 0)"
+                    return f"{'q' if pops[0] is operation else 'r'}{maker.result[1:]}"
+                raise NotUnderstoodError(f"it pops what {wanted or maker.opcode} leaves")
         raise NotUnderstoodError("a value that the vector unit computes")
 
     # Effects
@@ -318,30 +338,30 @@ class Translation:
 
     def _started(self, operation: Operation, now: str) -> str:
         named = operation.named()
-        spaces = operation.opcode.removeprefix("dma.").split("_to_")
-        if operation.opcode == "dma.general":
-            told = _SPACES_TOLD.search(operation.instruction.comment)
-            spaces = (
-                list(told.groups())
-                if told
-                else [self.program.spaces.get(named.get(end, ""), "") for end in ("src", "dst")]
-            )
-            places = [named.get("src", "0"), named.get("dst", "0")]
-        else:
-            places = [named.get(space, "0") for space in spaces]
-            if len(spaces) == 2 and spaces[0] == spaces[1]:
-                same = [value for tag, value in named.items() if tag.startswith(spaces[0])]
-                places = (
-                    same[:2] if len(same) >= 2 else [named.get("src", "0"), named.get("dst", "0")]
-                )
-        if len(spaces) != 2 or not all(spaces):
-            raise NotUnderstoodError("a transfer whose memories are not told")
         for tag in ("size_in_granules", "dst_syncflagno"):
             if tag not in named:
                 raise NotUnderstoodError(f"a transfer without {tag}")
+        spaces, places = self._ends(operation, named)
+        if len(spaces) != 2 or not set(spaces) <= MEMORIES:
+            raise NotUnderstoodError("a transfer between memories that are not known")
         source, target = map(self._value, places)
         size, flag = self._value(named["size_in_granules"]), self._value(named["dst_syncflagno"])
-        return f"start({now},{tuple(spaces)!r},{size},({source},{target}),{flag})"
+        return f"start({now},{spaces!r},{size},({source},{target}),{flag})"
+
+    def _ends(
+        self, operation: Operation, named: dict[str, str]
+    ) -> tuple[tuple[str, ...], tuple[str, str]]:
+        """Return the memories at a transfer's ends, and the operands that point into them.
+
+        A described transfer, `dma.general`, has its memories in a remark or else from its pointers.
+        """
+        if operation.opcode != "dma.general":
+            spaces = tuple(operation.opcode.removeprefix("dma.").split("_to_"))
+            return spaces, (named.get(spaces[0], "0"), named.get(spaces[-1], "0"))
+        places = (named.get("src", "0"), named.get("dst", "0"))
+        if told := _SPACES_TOLD.search(operation.instruction.comment):
+            return told.groups(), places
+        return tuple(self.program.spaces.get(place, "") for place in places), places
 
 
 def _wrapping(expression: str) -> str:

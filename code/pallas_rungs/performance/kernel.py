@@ -13,7 +13,7 @@ from pallas_rungs.ir.utilization import Utilization, read_utilization
 from pallas_rungs.performance.clock import Clock
 from pallas_rungs.performance.dma import DmaEngine
 from pallas_rungs.performance.interpreter import Translation
-from pallas_rungs.performance.machine import VARIATIONS, Call, Machine
+from pallas_rungs.performance.machine import MOST_BLOCKS, VARIATIONS, Call, Machine
 
 STALLED: Final = 0.25
 """Share of the cycles lost to DMAs from which they are what a kernel is bound by."""
@@ -33,7 +33,9 @@ _PARTS: Final = ("VSTORE:SPILL", "VLOAD:FILL", "SPILL", "FILL")
 _OTHER_NAMES: Final = {"MATMUL": "MXU"}
 """What columns are called by other releases of libtpu, and what they are called here."""
 
-_MOST_NAMES = 12
+_MOST_NAMES: Final = 12
+_FEW_BLOCKS: Final = 200_000
+"""Up to so many guesses and blocks, it is seen of each guess by itself whether it matters."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class KernelProgram:
         guess: int = 0,
         varied: frozenset[str] = frozenset(),
         variation: Callable[[int], int] = VARIATIONS[0],
+        most_blocks: int = MOST_BLOCKS,
     ) -> Machine:
         """Execute the program and return the machine that it ran on.
 
@@ -175,9 +178,16 @@ class KernelProgram:
           guess: the value taken for what is not known.
           varied: names of guesses that take another value at each reading.
           variation: that value, by the number of the reading.
+          most_blocks: blocks that are executed before the run is given up.
         """
         machine = self.machine(
-            dma=dma, call=call, guess=guess, varied=varied, variation=variation, time=start
+            dma=dma,
+            call=call,
+            guess=guess,
+            varied=varied,
+            variation=variation,
+            time=start,
+            most_blocks=most_blocks,
         )
         self.translation.run(machine)
         return machine
@@ -193,11 +203,18 @@ class KernelProgram:
         if not names or machine.endless:
             return dict(+machine.unresolved)
 
+        blocks = sum(machine.counts)
+
         def matters(*varied: str) -> bool:
             return any(
                 not _same(
                     machine,
-                    self.executed(varied=frozenset(varied), variation=variation, **options),
+                    self.executed(
+                        varied=frozenset(varied),
+                        variation=variation,
+                        most_blocks=blocks + 1,  # one more, and it took another course
+                        **options,
+                    ),
                 )
                 for variation in VARIATIONS
             )
@@ -205,7 +222,7 @@ class KernelProgram:
         if not matters(*names):
             return {}
         found = names
-        if 1 < len(names) <= _MOST_NAMES:
+        if 1 < len(names) <= _MOST_NAMES and blocks <= _FEW_BLOCKS:
             found = [name for name in names if matters(name)]
         return {name: machine.unresolved[name] for name in found or names}
 

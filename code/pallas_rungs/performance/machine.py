@@ -20,7 +20,7 @@ _POINTER_BITS: Final = 4
 MOST_BLOCKS: Final = 10_000_000
 """Blocks that are executed before a program counts as one that does not end."""
 
-MOST_BLOCKS_AFTER_A_GUESS: Final = 200_000
+MOST_BLOCKS_AFTER_A_GUESS: Final = 2_000_000
 """The same where a value had to be guessed, on which the end may hang."""
 
 VARIATIONS: Final[tuple[Callable[[int], int], ...]] = (
@@ -105,8 +105,9 @@ class Machine:
         if self._allowed >= most:
             self.endless = True
             return 0
-        self._allowed += _AT_ONCE
-        return _AT_ONCE
+        more = min(_AT_ONCE, most - self._allowed)
+        self._allowed += more
+        return more
 
     def unknown(self, what: str) -> int:
         """Guess a value, and note that it was guessed."""
@@ -176,6 +177,10 @@ class Machine:
         if end > now:
             self.stalls[bundle] += end - now
         return end
+
+    def count(self, now: float, flag: int) -> int:
+        """Return what a semaphore counts."""
+        return self.semaphores.count(now, flag)
 
     def add(self, flag: int, amount: int) -> None:
         """Raise a semaphore, or lower it."""

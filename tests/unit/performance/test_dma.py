@@ -123,7 +123,7 @@ def test_a_described_transfer_has_its_memories_from_its_pointers() -> None:
     assert (machine.engine.read_bytes, machine.engine.written_bytes) == (0, 256)
     assert not +machine.unresolved
     (name,) = +ran(general).unresolved
-    assert "a transfer whose memories are not told" in name
+    assert "a transfer between memories that are not known" in name
 
 
 OPERAND = (

@@ -148,6 +148,17 @@ def test_repeated_and_concurrent_estimates_are_the_same(of_softmax: Estimate) ->
 
 
 @needs_libtpu
+def test_what_is_no_array_is_closed_over() -> None:
+    def scaled(x: jax.Array, rows: int, *, name: str) -> Any:
+        return softmax(x, bm=rows) if name == "softmax" else x
+
+    found = estimate(scaled, ROWS, 64, kwargs={"name": "softmax"})
+    assert found.arguments == ("bf16[2048,4096]",)
+    assert found.name == "scaled"
+    assert found.main.steps == 2048 // 64 + 2
+
+
+@needs_libtpu
 def test_every_form_says_that_it_is_an_estimate_of_what_and_how(of_softmax: Estimate) -> None:
     data = of_softmax.to_json()
     for text in (str(of_softmax), of_softmax._repr_html_()):

@@ -180,6 +180,36 @@ def test_quotient_and_remainder_are_popped_in_this_order() -> None:
     assert (stored(machine), stored(machine, offset=1)) == (3, 2)
 
 
+def test_a_quotient_waits_in_its_queue_while_its_operands_are_overwritten() -> None:
+    machine = ran(
+        "%s1_s1 = smov 20",
+        "%2 = sdivrem.u32 %s1_s1, 6 /* kDiv */",
+        "%s3_s1 = smov 0",
+        "%s4_s4 = spop.drf %2",
+        "%5 = sst [smem:[#allocation1]] %s4_s4",
+        READ,
+    )
+    assert stored(machine) == 3
+
+
+def test_a_semaphore_is_read() -> None:
+    transfer = (
+        "%3 = dma.hbm_to_vmem [thread:$0]  /*hbm=*/%s1_s1, /*size_in_granules=*/8, "
+        "/*vmem=*/%s2_s2, /*dst_syncflagno=*/[#allocation4]"
+    )
+    for delay, want in ((0, 2), (3000, 10)):
+        machine = ran(
+            f"%6 = vsyncadd [#allocation4], 2 ;; {transfer}",
+            *[""] * delay,
+            "%87 = vsyncmov [#allocation4]",
+            "%s88_s16 = vpop.sfrf %87",
+            "%5 = sst [smem:[#allocation1]] %s88_s16",
+            READ,
+        )
+        assert not +machine.unresolved
+        assert stored(machine, 2) == want
+
+
 def test_a_cast_is_another_name_and_a_cast_to_another_register_a_move() -> None:
     machine = ran(
         "%s1_s1 = smov 5",
@@ -196,6 +226,8 @@ def test_a_cast_is_another_name_and_a_cast_to_another_register_a_move() -> None:
     ("instruction", "named"),
     [
         ("%s1_s1 = sfrobnicate 1, 2", "sfrobnicate at bundle 0x0"),
+        ("%s1_s1 = vpop.sfrf %77", "vpop.sfrf at bundle 0x0: a value that the vector unit"),
+        ("%s1_s1 = vmystery %v1_v1", "vmystery at bundle 0x0: the operand '%v1_v1' is no scalar"),
         ("%s1_s1 = spop %77", "spop at bundle 0x0: a value that the vector unit computes"),
         ("%s1_s1 = sld [smem:[#allocation3]]", "SMEM [smem:[#allocation3]], which nothing wrote"),
         ("%s1_s1 = sadd.f32 %s1_s1, 1.5", "sadd.f32 at bundle 0x0: the operand '1.5'"),
@@ -215,7 +247,8 @@ def test_what_is_not_understood_is_guessed_by_name(instruction: str, named: str)
 
 
 def test_an_unknown_effect_is_named_and_lets_no_time_pass() -> None:
-    machine = ran("%1 = vwait.le [#allocation1], 4", "%2 = dma.hbm_to_moon /*hbm=*/1")
+    moon = "%2 = dma.hbm_to_moon /*hbm=*/1, /*size_in_granules=*/4, /*dst_syncflagno=*/2"
+    machine = ran("%1 = vwait.le [#allocation1], 4", moon)
     assert len(+machine.unresolved) == 2
     assert machine.time == 2
 

@@ -67,6 +67,11 @@ def test_an_instruction_that_nothing_knows_is_named_once_with_its_place() -> Non
     assert found.unknown == ("sdance at bundle 0x0",)
 
 
+def test_a_value_that_nothing_makes_is_named() -> None:
+    found = program("%5 = sst [smem:[#allocation1]] %s3_s3", READ)
+    assert found.unknown == ("that makes %s3_s3, if there is one",)
+
+
 def test_operands_are_split_outside_of_brackets() -> None:
     text = " [thread:$0]  (!%p1_p9), %s2_s26, 8192, [#allocation5 + $0x1], 1 [#allocation5]"
     assert split_operands(text) == ["%s2_s26", "8192", "[#allocation5 + $0x1]", "1 [#allocation5]"]
