@@ -6,6 +6,7 @@ the single events.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,22 +73,14 @@ class Timeline(Machine):
         self, now: float, spaces: tuple[str, str], granules: int, places: tuple[int, int], flag: int
     ) -> None:
         """Start a DMA, and note it."""
-        queued = max(now, self.engine.free_at)
-        before = self.engine.free_at
-        super().start(now, spaces, granules, places, flag)
         through = HBM in spaces
-        done = max(end for end, _ in self.semaphores.raising[flag])
-        self.transfers.append(
-            Transfer(
-                *spaces,
-                flag,
-                granules * int(self.clock.granule.value),
-                now,
-                queued if through else now,
-                self.engine.free_at if self.engine.free_at > before else done,
-                done,
-            )
-        )
+        begins = max(now, self.engine.free_at) if through else now
+        before = Counter(self.semaphores.raising[flag])
+        super().start(now, spaces, granules, places, flag)
+        ((done, _),) = Counter(self.semaphores.raising[flag]) - before
+        size = granules * int(self.clock.granule.value)
+        ends = self.engine.free_at if through else done
+        self.transfers.append(Transfer(*spaces, flag, size, now, begins, ends, done))
 
     def wait(self, now: float, flag: int, at_least: int, bundle: int) -> float:
         """Wait for a semaphore, and note it where it costs cycles."""

@@ -54,6 +54,13 @@ def test_a_transfer_within_the_core_leaves_the_queue_alone() -> None:
     assert within.done == 1 + CLOCK.on_chip_latency.value + THROUGH / 4
 
 
+def test_a_short_transfer_that_is_done_before_a_long_one_of_the_same_flag_has_its_own_end() -> None:
+    short = WITHIN.replace("allocation6", "allocation5")
+    long, within = watched(READ, short).transfers
+    assert long.flag == within.flag
+    assert within.done < long.done == THROUGH + CLOCK.read_latency.value
+
+
 def test_only_waits_that_cost_cycles_are_kept() -> None:
     seen = watched(READ, "", WAIT, LOWER, READ, *[""] * 3000, WAIT, "")
     (wait,) = seen.waits
