@@ -13,7 +13,7 @@ from typing import Final
 
 from pallas_rungs.ir.scalar_program import QUEUED, Block, Operation, ScalarProgram
 from pallas_rungs.performance.dma import MEMORIES
-from pallas_rungs.performance.machine import ALLOCATION_BITS, Machine
+from pallas_rungs.performance.machine import ALLOCATION_BITS, OPERAND_VALUES, Machine
 
 _MASK: Final = 0xFFFFFFFF
 _REGISTER: Final = re.compile(r"%[a-z]+\d+_([sp]\d+)")
@@ -265,7 +265,7 @@ class Translation:
         index, space = _INDEX.search(text), _SPACE.search(text)
         if index is None or space is None:
             raise NotUnderstoodError("an operand without index or memory space")
-        what = f"values of operand {index[1]}"
+        what = f"{OPERAND_VALUES} {index[1]}"
         return f"operand({index[1]},{space[1]!r},{what!r})"
 
     def _queued(self, operation: Operation, offset: int) -> dict[str, str]:

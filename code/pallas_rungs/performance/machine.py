@@ -31,6 +31,10 @@ VARIATIONS: Final[tuple[Callable[[int], int], ...]] = (
 """Other values for what is guessed, by the number of the reading: small, large and negative ones.
 A guess is told where one of them changes the run."""
 
+OPERAND_VALUES: Final = "values of operand"
+BROUGHT: Final = "values that a DMA brought to SMEM"
+"""What is not known because it comes from the program's inputs or from another program."""
+
 _AT_ONCE: Final = 20_000
 
 
@@ -164,9 +168,7 @@ class Machine:
             for place, value in enumerate(self.operands[index]):
                 self._memory[target + place] = int(value)
             return
-        what = (
-            "values that a DMA brought to SMEM" if index is None else f"values of operand {index}"
-        )
+        what = BROUGHT if index is None else f"{OPERAND_VALUES} {index}"
         self._filled[target & -(1 << ALLOCATION_BITS)] = what
 
     def wait(self, now: float, flag: int, at_least: int, bundle: int) -> float:

@@ -17,13 +17,15 @@ from pallas_rungs.ir.launches import Launch, Launches, read_launches
 from pallas_rungs.performance.clock import Clock
 from pallas_rungs.performance.dma import DmaEngine
 from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram
-from pallas_rungs.performance.machine import VARIATIONS, Machine
+from pallas_rungs.performance.machine import BROUGHT, OPERAND_VALUES, VARIATIONS, Machine
 from pallas_rungs.performance.operands import KernelOperands
 
 TOP_LEVEL: Final = "TLP"
 _NOT_CALLED: Final = ("<late-initialization>", "<late-finalization>")
 _RUN_TIME_CELLS: Final = 1
 """What the top-level program finds in memory that the run time wrote: that it is to run."""
+
+_ASK: Final = " (give the argument that they come from as a concrete array)"
 
 _NUMBER: Final = re.compile(r"\.\d+$")
 _BUNDLE: Final = re.compile(r"bundle 0x([0-9a-f]+)")
@@ -109,7 +111,9 @@ class _Module:
         else:
             self.unresolved += self.launches.undecided
         for kernel in kernels.values():
-            self.unresolved += [f"{what}, in {kernel.name}" for what in kernel.unresolved]
+            for what in kernel.unresolved:
+                asked = kernel.pallas and what.startswith(OPERAND_VALUES)
+                self.unresolved.append(f"{what}, in {kernel.name}{_ASK if asked else ''}")
             if kernel.given_up:
                 self.unresolved.append(f"the course of {kernel.name}: {kernel.given_up}")
         return ModuleEstimate(
@@ -240,7 +244,7 @@ class _Module:
         names = {
             name
             for name in +machine.unresolved
-            if name.startswith("values")
+            if name.startswith((OPERAND_VALUES, BROUGHT))
             or ((at := _BUNDLE.search(name)) and int(at[1], 16) >= first)
         }
         if not names:

@@ -15,6 +15,7 @@ import pytest
 
 from pallas_rungs.compilers import libtpu
 from pallas_rungs.ir.errors import IRError
+from pallas_rungs.kernels.catalogue import KERNELS, Kernel
 from pallas_rungs.kernels.gather_blocks import gather_blocks
 from pallas_rungs.kernels.matmul_scratch import matmul_scratch
 from pallas_rungs.kernels.softmax import softmax
@@ -134,7 +135,21 @@ def test_a_table_decides_the_bytes_and_is_asked_for() -> None:
         moved[0, 1, 2] == moved[0, 0, 0] + 2 * 8 * 256 * 2
     )  # a block that stays is not read again
     guessed = estimate(gather_blocks, jax.ShapeDtypeStruct((3,), jnp.int32), x)
-    assert guessed.unresolved == ("values of operand 0, in gather_blocks.1",)
+    (asked,) = guessed.unresolved
+    assert asked.startswith("values of operand 0, in gather_blocks.1 (give the argument")
+
+
+ALONE = [kernel for kernel in KERNELS if kernel.devices == 1 and kernel.chips]
+
+
+@needs_libtpu
+@pytest.mark.parametrize(("place", "kernel"), list(enumerate(ALONE)), ids=[it.name for it in ALONE])
+def test_nothing_has_to_be_guessed_of_a_kernel_of_the_book(place: int, kernel: Kernel) -> None:
+    chip = kernel.chips[place % len(kernel.chips)]  # each chip for some of them
+    found = estimate(kernel.call, *kernel.cases()[-1].args, chip=chip)
+    assert found.unresolved == ()
+    assert any(it.pallas and it.cycles > 0 for it in found.kernels)
+    assert found.hbm_bytes > 0
 
 
 @needs_libtpu

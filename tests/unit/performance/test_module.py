@@ -222,4 +222,7 @@ def test_operands_are_given_to_the_kernel_of_that_name() -> None:
         cycles[value] = found.kernels[1].cycles
     assert cycles == {1: 9, 9: 12}
     guessed = estimate_module(listings, {}, HLO, clock_of("v5e"))
-    assert guessed.unresolved == ("values of operand 0, in softmax.1",)
+    assert guessed.unresolved == (
+        "values of operand 0, in softmax.1 "
+        "(give the argument that they come from as a concrete array)",
+    )
