@@ -27,7 +27,10 @@ LAYERS = (
     ("bugs",),
     ("kernels", "claims", "bounds"),
 )
-SIDEWAYS: dict[tuple[str, str], str] = {}
+SIDEWAYS: dict[tuple[str, str], str] = {
+    ("performance", "compilers"): "an estimate is made of a program that a compiler dumped",
+    ("performance", "ir"): "and of what the readers make of the dump",
+}
 # Arrows that point down in the list and are still not allowed.
 FORBIDDEN = {
     ("figures", "compilers"): "a figure takes plain data",

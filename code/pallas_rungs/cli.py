@@ -1,4 +1,4 @@
-"""The command line: `python -m pallas_rungs climb FILE:SYMBOL` and `python -m pallas_rungs doctor`.
+"""The command line: `python -m pallas_rungs climb FILE:SYMBOL`, `estimate FILE:SYMBOL`, `doctor`.
 
 Exit codes of `climb`:
   0  every rung asked for passed;
@@ -9,6 +9,8 @@ Exit codes of `climb`:
   3  nothing was found wrong, but not everything was proved: unchecked (it ran, there was no
      reference to compare with), tool cannot, unavailable;
   130  interrupted.
+Those of `estimate`: 0 everything was estimated, 1 the compiler did not compile something, 2 and 130
+as above, 3 there is no compiler.
 
 This module imports neither jax nor the reader's file; both live in worker processes.
 """
@@ -49,6 +51,20 @@ arguments
 exit code
   0 every rung asked for passed · 1 a rung found fault · 2 a target could not be tried at all ·
   3 nothing found wrong, but not all proved (unchecked, tool cannot, unavailable) · 130 interrupted
+"""
+
+_ESTIMATE_EPILOG = """
+estimate executes the file, with your rights, in worker processes on this machine. Do not estimate
+a file that you would not run.
+
+What it prints is an estimate and not a measurement: the compiler's final schedule, executed and
+counted. It says how far such estimates have been from measured times on that chip, and what it had
+to guess. Integer arguments get the values that --args describes (i32[8]{0:4}); where they decide
+which blocks a kernel visits, they decide the estimate.
+
+exit code
+  0 everything was estimated · 1 the compiler did not compile something · 2 a target could not be
+  tried at all · 3 there is no compiler here · 130 interrupted
 """
 
 
@@ -151,12 +167,49 @@ def _parser() -> argparse.ArgumentParser:
         help="also write a JUnit report there: a test case for each verdict",
     )
     _add_form_options(climb)
+    _add_estimate(commands)
     doctor = commands.add_parser(
         "doctor", help="say what is installed, which rungs are available, and what is missing"
     )
     doctor.set_defaults(run=_doctor)
     doctor.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _add_estimate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "estimate",
+        help="estimate the time of a function on a TPU, without one (this executes its file)",
+        description="Estimate the time of a function on TPUs that are not there, from what their "
+        "compiler dumps. This executes the file.",
+        epilog=_ESTIMATE_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_estimate)
+    parser.add_argument("target", metavar="FILE:SYMBOL", help="a function of arrays")
+    parser.add_argument("--args", metavar="TEXT", help="its arguments, as for climb")
+    parser.add_argument(
+        "--chip",
+        action="append",
+        metavar="CHIP",
+        help="v5e (default), v6e, v5p, v4, tpu7x, or all; may be repeated or a list with commas",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="FILE:SYMBOL",
+        help="another function to estimate on the same arguments, and the ratio of the two; "
+        "SYMBOL alone is one of the same file",
+    )
+    parser.add_argument("--case", metavar="NAME", help="only this one of the file's cases")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (default 0)")
+    parser.add_argument(
+        "--time-limit",
+        type=_positive,
+        default=None,
+        metavar="SECONDS",
+        help="for importing the file and for each estimate (default 120)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
 
 def _add_form_options(parser: argparse.ArgumentParser) -> None:
@@ -214,6 +267,44 @@ def _climb(options: argparse.Namespace) -> int:
         print(f"pallas_rungs climb: {error}", file=sys.stderr)
         return USAGE
     return _watch(targets, given, options) if options.watch else _once(targets, given, options)[0]
+
+
+def _estimate(options: argparse.Namespace) -> int:
+    from pallas_rungs.ladder.estimating import TIME_LIMIT, estimate_file
+    from pallas_rungs.ladder.loading import parse_target
+
+    try:
+        target = parse_target(options.target)
+        given = {
+            "args": options.args,
+            "chips": chips_named(options.chip),
+            "case": options.case,
+            "time_limit": options.time_limit or TIME_LIMIT,
+            "seed": options.seed,
+        }
+        other = None
+        if options.against is not None:
+            named = options.against
+            if ":" not in named:
+                named = f"{target.path}:{named}"
+            other = parse_target(named, "the other function")
+        found = estimate_file(target, **given)
+        against = estimate_file(other, **given) if other else []
+        if other and len(found) != len(against):
+            raise ValueError(
+                f"{target.symbol} has {len(found)} estimates and {other.symbol} {len(against)}, "
+                "so they are not of the same arguments: give them by --args"
+            )
+    except ValueError as error:  # LoadError, ArgumentError, an unknown chip
+        print(f"pallas_rungs estimate: {error}", file=sys.stderr)
+        return USAGE
+    from pallas_rungs.ladder import estimate_printing as printing
+
+    if options.json:
+        print(printing.as_json(found, against))
+    else:
+        printing.show(found, against)
+    return printing.exit_code([*found, *against])
 
 
 def _once(

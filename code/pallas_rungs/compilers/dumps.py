@@ -159,13 +159,21 @@ class Dumper:
             env={**WORKER_ENVIRONMENT, FLAGS_VARIABLE: flags},
         )
 
-    def compile(self, serialized: bytes, chip: str | Chip, *, time_limit: float = 120.0) -> Dumps:
+    def compile(
+        self,
+        serialized: bytes,
+        chip: str | Chip,
+        *,
+        time_limit: float = 120.0,
+        hlo: bool = False,
+    ) -> Dumps:
         """Compile an exported program for a chip and read what was dumped.
 
         Args:
           serialized: what `jax.export.Exported.serialize` gave for the platform `tpu`.
           chip: a name or alias of a TPU chip.
           time_limit: seconds, the worker's start-up not counted.
+          hlo: have the optimised HLO in the outcome.
 
         Returns:
           Outcome and files. Nothing that the program does to the compiler raises.
@@ -177,7 +185,7 @@ class Dumper:
         if reason := why_unavailable():
             return Dumps(CompilerOutcome("unavailable", "", reason), ())
         versions = installed_versions()
-        request = {"topologies": list(chip.topologies), "hlo": False}
+        request = {"topologies": list(chip.topologies), "hlo": hlo}
         answer = ask(self.worker, request, serialized, time_limit, versions)
         if not isinstance(answer, Reply):
             return Dumps(answer, ())

@@ -14,12 +14,12 @@ import jax
 from jax import export
 
 from pallas_rungs.compilers import cuda
+from pallas_rungs.compilers.abstract import abstract_mesh
 from pallas_rungs.compilers.chips import GPU
 from pallas_rungs.compilers.cuda_report import nvdisasm
 from pallas_rungs.compilers.outcome import CompilerOutcome
 from pallas_rungs.compilers.packages import installed_version
 from pallas_rungs.ir import ptx, sass
-from pallas_rungs.ladder.pretend import abstract_mesh
 
 _FILE = re.compile(r"\S*/\S+")
 _PTXAS = re.compile(r"error\s*: (.+)")

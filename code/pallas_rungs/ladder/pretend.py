@@ -21,9 +21,9 @@ from typing import Any
 from unittest import mock
 
 import jax
-from jax.sharding import AbstractDevice, AbstractMesh
 
-from pallas_rungs.compilers.chips import GPU, TPU, Chip, Machine, chip_named
+from pallas_rungs.compilers.abstract import abstract_mesh
+from pallas_rungs.compilers.chips import GPU, TPU, Machine, chip_named
 
 DEFAULT_CHIP = TPU.default_chip
 HIGHEST_LEVEL = 3
@@ -72,34 +72,6 @@ class Pretend:
             if self.level >= 3:
                 stack.enter_context(_default_device(PretendDevice.of(self.chip)))
             yield
-
-
-def abstract_mesh(chip: str) -> AbstractMesh:
-    """Return the empty mesh whose abstract device is `chip`.
-
-    Raises:
-      ValueError: no such chip is known.
-    """
-    return AbstractMesh((), (), abstract_device=abstract_device(chip_named(chip)))
-
-
-@dataclass(frozen=True)
-class _AbstractGPU(AbstractDevice):
-    """An abstract device that also tells its architecture, for which Mosaic GPU asks."""
-
-    compute_capability: str
-
-
-def abstract_device(chip: Chip) -> AbstractDevice:
-    """Return the abstract device of a chip."""
-    named: dict[str, Any] = {
-        "device_kind": chip.device_kind,
-        "num_cores": chip.cores,
-        "platform": chip.machine.device_platform,
-    }
-    if not chip.compute_capability:
-        return AbstractDevice(**named)
-    return _AbstractGPU(**named, compute_capability=chip.compute_capability)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """The process in which a reader's file is loaded and tried, one rung at a time.
 
-It answers four requests. `load` executes the file and makes its problems; `machine` names the
+It answers five requests. `load` executes the file and makes its problems; `machine` names the
 machine that a problem is for; `settings` the simulator settings to try; `attempt` tries one problem
-on one rung and target. An answer may hold `escalate`: why the same should be tried with the chip
-named before the file is imported, which needs a fresh process.
+on one rung and target; `estimate` estimates its time on a chip. An answer may hold `escalate`: why
+the same should be tried with the chip named before the file is imported, which needs a fresh
+process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import faulthandler
 import os
 import signal
@@ -74,6 +76,7 @@ class _Session:
         self._problems: list[Any] = []
         self._modules: dict[Path, ModuleType] = {}
         self._level = 0
+        self._path = Path()
         self._stack = contextlib.ExitStack()
 
     def close(self) -> None:
@@ -98,6 +101,8 @@ class _Session:
             return {"settings": list(simulator_settings(problem, request["chip"]))}
         if request["op"] == "attempt":
             return self._attempt(request)
+        if request["op"] == "estimate":
+            return self._estimate(request)
         raise ValueError(f"unknown request {request['op']!r}")
 
     def _load(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +113,7 @@ class _Session:
         if self._level:
             pretend = Pretend(request["pretend_chip"], self._level)
             self._stack.enter_context(pretend.applied())
-        path = Path(request["path"])
+        path = self._path = Path(request["path"])
         module = self._modules.get(path)
         try:
             module = module or load_file(path)
@@ -175,6 +180,45 @@ class _Session:
                 answer["escalate"] = why_name_the_chip(0, in_full(verdict.error))
         return answer
 
+    def _estimate(self, request: dict[str, Any]) -> dict[str, Any]:
+        from pallas_rungs.ir.errors import IRError
+        from pallas_rungs.ladder.diagnose import in_full, kernel_error
+        from pallas_rungs.ladder.pretend import Pretend, why_name_the_chip
+        from pallas_rungs.ladder.rungs.tracing import traced
+        from pallas_rungs.performance import EstimateError, estimate
+
+        problem, chip = self._problems[request["problem"]], request["chip"]
+        try:
+            with Pretend(chip, 1).applied():
+                program = traced(problem)
+            found = estimate(
+                _named(program.as_function(False), problem.function),
+                *program.arrays,
+                chip=chip,
+                time_limit=request["time_limit"],
+            )
+        except EstimateError as error:
+            return {"error": str(error), "kind": error.kind}
+        except IRError as error:
+            return {"error": f"the compiler's dump is not as it is known here: {error}", "kind": ""}
+        except BaseException as error:
+            told = {"error": _says("not lowered", error, self._path), "kind": "refused"}
+            if not self._level:
+                told["escalate"] = why_name_the_chip(0, in_full(kernel_error(error)))
+            return told
+        found = dataclasses.replace(found, name=problem.name)
+        return {"estimate": found.to_json(), "text": str(found)}
+
+
+def _named(function: Callable[..., Any], original: Any) -> Callable[..., Any]:
+    """Return a function under the name of what it was made of; the compiler names programs so."""
+
+    def call(*arrays: Any) -> Any:
+        return function(*arrays)
+
+    call.__name__ = getattr(original, "__name__", call.__name__)
+    return call
+
 
 def _escaped(error: BaseException, rung: Rung, target: str) -> Verdict:
     """The verdict where an error got past the rung: one that is no Exception, or the ladder's."""
@@ -228,8 +272,6 @@ def _arguments(request: dict[str, Any]) -> tuple[tuple[Any, ...] | None, dict[st
 
 
 def _with_tolerance(problem: Any, request: dict[str, Any]) -> Any:
-    import dataclasses
-
     changes = {name: request[name] for name in ("rtol", "atol") if request[name] is not None}
     return dataclasses.replace(problem, **changes) if changes else problem
 

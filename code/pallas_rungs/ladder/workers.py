@@ -277,6 +277,30 @@ class FileWorker:
             return Attempted(self._noted(self._crashed(rung, target, outcome)))
         return Attempted(self._noted(self._timed_out(rung, target, outcome)))
 
+    def estimate(self, problem: int, chip: str) -> dict[str, Any]:
+        """Estimate the time of one problem on a chip, in a fresh process if the last one is gone.
+
+        Returns:
+          `estimate` (plain JSON data) and `text`; or `error`, the `kind` of what came of compiling
+          and, where it may help to name the chip before the import, why, as `escalate`.
+        """
+        self.load()
+        header = {
+            "op": "estimate",
+            "problem": problem,
+            "chip": chip,
+            "time_limit": self.time_limit,
+        }
+        try:
+            outcome = self._worker.request(header, time_limit=self.time_limit * 1.5 + START_LIMIT)
+        except WorkerStartError as error:
+            return {"error": str(error), "kind": "unavailable"}
+        if isinstance(outcome, Reply):
+            return outcome.header
+        if isinstance(outcome, Died):
+            return {"error": self._crashed(Rung.COMPILE, chip, outcome).summary, "kind": "crashed"}
+        return {"error": self._timed_out(Rung.COMPILE, chip, outcome).summary, "kind": "timed out"}
+
     def _noted(self, verdict: Verdict) -> Verdict:
         if not self.pretend_level:
             return verdict

@@ -11,12 +11,12 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from jax.experimental.pallas import triton as pltriton
 
+from pallas_rungs.compilers.abstract import abstract_mesh
 from pallas_rungs.ir import gpu_rules
 from pallas_rungs.ir.calls import configuration, custom_calls_to, entry
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.mosaic_gpu import mosaic_gpu_modules
 from pallas_rungs.ir.triton import accesses, triton_kernels
-from pallas_rungs.ladder.pretend import abstract_mesh
 
 
 def lowered(function: Any, *shapes: tuple[int, ...]) -> Any:

@@ -1,0 +1,156 @@
+"""Estimates for a reader's own file, which is executed in a worker process with a time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pallas_rungs.compilers.chips import TPU
+from pallas_rungs.ladder.arguments import check_size, parse_arguments
+from pallas_rungs.ladder.loading import LoadError, Target
+from pallas_rungs.ladder.workers import FileRequest, FileWorker, NeedsChipError
+from pallas_rungs.performance.clock import clock_of
+
+TIME_LIMIT = 120.0
+"""Seconds for importing the file and for each estimate when nothing else is said."""
+
+_LEVELS = (0, 2, 3)
+"""How insistently the chip is named before the file is imported: not at first."""
+
+
+@dataclass(frozen=True)
+class FileEstimate:
+    """What came of one problem of a file on one chip.
+
+    Attributes:
+      name: the problem's name.
+      chip: the chip's name.
+      estimate: plain JSON data; empty where there is none.
+      text: the estimate as text.
+      error: why there is none; empty where there is one.
+      kind: what came of compiling where there is none, "refused", "unavailable", …
+    """
+
+    name: str
+    chip: str
+    estimate: dict[str, Any]
+    text: str = ""
+    error: str = ""
+    kind: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        if self.error:
+            return {"name": self.name, "chip": self.chip, "kind": self.kind, "error": self.error}
+        return self.estimate
+
+
+def estimate_file(
+    target: Target,
+    *,
+    args: str | None = None,
+    chips: Sequence[str] | None = None,
+    case: str | None = None,
+    time_limit: float = TIME_LIMIT,
+    seed: int = 0,
+) -> list[FileEstimate]:
+    """Estimate the time of a function of a reader's file. This executes the file.
+
+    Args:
+      target: the file and the function.
+      args: its arguments as text; None takes what the file gives (`cases()` or `inputs()`).
+      chips: TPU chips; None takes v5e.
+      case: estimate only the problem of this name.
+      time_limit: seconds for importing the file and for each estimate.
+      seed: seed of random inputs; integers among them may decide where a kernel goes.
+
+    Returns:
+      One for each problem and chip, problem by problem.
+
+    Raises:
+      LoadError: the file or the symbol cannot be tried at all; the message says why.
+      ArgumentError: `args` does not parse, or stands for arrays too large for this machine.
+      ValueError: no such chip, or one whose constants are not known.
+    """
+    names = tuple(dict.fromkeys(clock_of(chip).chip for chip in chips or (TPU.default_chip,)))
+    if args is not None:
+        check_size(parse_arguments(args, x64=True))
+    request = FileRequest(str(target.path), target.symbol, args, seed=seed)
+    with _Estimating(request, time_limit) as estimating:
+        problems = estimating.load(names[0])
+        chosen = [
+            index
+            for index, name in enumerate(problems)
+            if case is None or case in (name, name.removeprefix(target.symbol).strip())
+        ]
+        if not chosen:
+            there = ", ".join(name.removeprefix(target.symbol).strip() or name for name in problems)
+            raise LoadError(f"{target.path.name} gives no case {case!r}; its cases are {there}")
+        return [
+            estimating.estimate(index, problems[index], chip) for index in chosen for chip in names
+        ]
+
+
+class _Estimating:
+    """The worker in use, and how insistently it names the chip."""
+
+    def __init__(self, request: FileRequest, time_limit: float) -> None:
+        self._request = request
+        self._time_limit = time_limit
+        self._worker: FileWorker | None = None
+
+    def __enter__(self) -> _Estimating:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker is not None:
+            self._worker.close()
+
+    def load(self, chip: str) -> tuple[str, ...]:
+        """Load the file; where it cannot be imported on a CPU, with the chip named."""
+        last: LoadError | None = None
+        for level in _LEVELS:
+            try:
+                return self._at(level, chip, str(last or "")).load()
+            except NeedsChipError as error:
+                last = error
+        assert last is not None
+        raise last
+
+    def estimate(self, index: int, name: str, chip: str) -> FileEstimate:
+        """Estimate a problem; where it asks for the chip, with the chip named before the import."""
+        worker = self._worker
+        assert worker is not None
+        level = worker.pretend_level
+        told = self._at(level, chip, worker.pretend_why).estimate(index, chip)
+        if why := told.get("escalate"):
+            for higher in _LEVELS[1:]:
+                again = self._at(higher, chip, why).estimate(index, chip)
+                if "error" not in again or again["error"] != told["error"]:
+                    told = again
+                    break
+        return FileEstimate(
+            name,
+            chip,
+            told.get("estimate", {}),
+            told.get("text", ""),
+            told.get("error", ""),
+            told.get("kind", ""),
+        )
+
+    def _at(self, level: int, chip: str, why: str) -> FileWorker:
+        """The worker that names the chip so insistently: the one in use, or a new one."""
+        worker = self._worker
+        if worker is not None:
+            if worker.pretend_level == level and (not level or worker.pretend_chip == chip):
+                return worker
+            worker.close()
+        self._worker = FileWorker(
+            self._request,
+            time_limit=self._time_limit,
+            pretend_chip=chip if level else "",
+            pretend_level=level,
+            pretend_why=why,
+        )
+        return self._worker

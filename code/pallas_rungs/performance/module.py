@@ -1,0 +1,270 @@
+"""The estimate of a whole module: its programs, and the top-level program that calls them.
+
+The top-level program starts asynchronous copies and runs loops, so it is executed as well, with the
+kernels run where it calls them on the same DMA engine. Where its course hangs on values that are
+not known, the programs' times are added up instead, as often as the HLO says that they run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pallas_rungs.ir.errors import IRError
+from pallas_rungs.ir.launches import Launch, Launches, read_launches
+from pallas_rungs.performance.clock import Clock
+from pallas_rungs.performance.dma import DmaEngine
+from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram
+from pallas_rungs.performance.machine import BROUGHT, OPERAND_VALUES, VARIATIONS, Machine
+from pallas_rungs.performance.operands import KernelOperands
+
+TOP_LEVEL: Final = "TLP"
+_NOT_CALLED: Final = ("<late-initialization>", "<late-finalization>")
+_RUN_TIME_CELLS: Final = 1
+"""What the top-level program finds in memory that the run time wrote: that it is to run."""
+
+_ASK: Final = " (give the argument that they come from as a concrete array)"
+
+_NUMBER: Final = re.compile(r"\.\d+$")
+_BUNDLE: Final = re.compile(r"bundle 0x([0-9a-f]+)")
+
+
+@dataclass(frozen=True)
+class ModuleEstimate:
+    """What a module is estimated to take.
+
+    Attributes:
+      cycles: cycles of one run.
+      hbm_read_bytes: bytes read from HBM, those of asynchronous copies at top level included.
+      hbm_written_bytes: bytes written to HBM.
+      kernels: its programs, Pallas kernels and XLA's own code alike, in the order of the HLO.
+      top_level: whether the top-level program was executed; else the programs' times are added.
+      unresolved: what had to be guessed, by name, in words.
+    """
+
+    cycles: float
+    hbm_read_bytes: int
+    hbm_written_bytes: int
+    kernels: tuple[KernelEstimate, ...]
+    top_level: bool
+    unresolved: tuple[str, ...]
+
+
+def estimate_module(
+    listings: Mapping[str, str],
+    tables: Mapping[str, str],
+    hlo: str,
+    clock: Clock,
+    operands: tuple[KernelOperands, ...] = (),
+) -> ModuleEstimate:
+    """Estimate a module from what libtpu dumped of it.
+
+    Args:
+      listings: `packed-bundles-post-ra` by program, the top-level program's under `TLP`.
+      tables: the utilisation tables by program.
+      hlo: the optimised HLO.
+      clock: the chip's constants.
+      operands: what is known of the kernels' integer operands, in the order of the trace.
+
+    Raises:
+      IRError: a text is not as its reader knows it.
+    """
+    module = _Module(listings, tables, hlo, clock, operands)
+    return module.estimate()
+
+
+class _Module:
+    def __init__(
+        self,
+        listings: Mapping[str, str],
+        tables: Mapping[str, str],
+        hlo: str,
+        clock: Clock,
+        operands: tuple[KernelOperands, ...],
+    ) -> None:
+        self.clock = clock
+        self.listings = {_as_file(name): text for name, text in listings.items()}
+        self.tables = {_as_file(name): text for name, text in tables.items()}
+        self.launches: Launches = read_launches(hlo)
+        self.unresolved: list[str] = []
+        self.operands = self._matched(operands)
+        self.sources = self._sources()
+        self.programs: dict[str, KernelProgram] = {}
+        self._idle: dict[str, tuple[float, DmaEngine]] = {}
+
+    def estimate(self) -> ModuleEstimate:
+        launched = [launch for launch in self.launches.all if launch.name in self.sources]
+        kernels = {launch.name: self._estimated(launch) for launch in launched}
+        cycles = sum(kernel.cycles * kernel.times for kernel in kernels.values())
+        read = sum(kernel.hbm_read_bytes * kernel.times for kernel in kernels.values())
+        written = sum(kernel.hbm_written_bytes * kernel.times for kernel in kernels.values())
+        top = self._run_top_level(kernels)
+        if top is not None:
+            cycles = top.time
+            cores = int(self.clock.cores.value)
+            read, written = top.engine.read_bytes * cores, top.engine.written_bytes * cores
+            kernels = {
+                name: replace(kernel, times=top.called[name]) for name, kernel in kernels.items()
+            }
+        else:
+            self.unresolved += self.launches.undecided
+        for kernel in kernels.values():
+            for what in kernel.unresolved:
+                asked = kernel.pallas and what.startswith(OPERAND_VALUES)
+                self.unresolved.append(f"{what}, in {kernel.name}{_ASK if asked else ''}")
+            if kernel.given_up:
+                self.unresolved.append(f"the course of {kernel.name}: {kernel.given_up}")
+        return ModuleEstimate(
+            cycles,
+            read,
+            written,
+            tuple(kernels.values()),
+            top is not None,
+            tuple(dict.fromkeys(self.unresolved)),
+        )
+
+    def _sources(self) -> dict[str, str]:
+        """Say which dumped program each launch runs: its own, or that of one that is alike."""
+        own = {launch.name: _as_file(launch.name) for launch in self.launches.all}
+        found = {name: file for name, file in own.items() if file in self.listings}
+        by_shape = {self.launches[name].alike: file for name, file in found.items()}
+        for launch in self.launches.all:
+            if launch.name not in found and launch.alike in by_shape:
+                found[launch.name] = by_shape[launch.alike]
+        unused = set(self.listings) - set(found.values()) - {TOP_LEVEL}
+        for file in sorted(unused):
+            if file.strip("_") not in (_as_file(name).strip("_") for name in _NOT_CALLED):
+                self.unresolved.append(f"the program {file}, which no instruction of the HLO names")
+        return found
+
+    def _matched(
+        self, operands: tuple[KernelOperands, ...]
+    ) -> dict[str, dict[int, tuple[int, ...]]]:
+        """Give the kernels of the HLO the operands of those of the trace: by types, name, order."""
+        waiting = list(operands)
+        found = {}
+        for launch in self.launches.all:
+            same = [one for one in waiting if launch.pallas and one.types == launch.operands]
+            stem = _as_word(_NUMBER.sub("", launch.name))
+            same = [one for one in same if one.name and _as_word(one.name) == stem] or same
+            if same:
+                found[launch.name] = same[0].values
+                waiting.remove(same[0])
+        return found
+
+    def _program(self, name: str) -> KernelProgram:
+        if name not in self.programs:
+            file = self.sources[name]
+            self.programs[name] = KernelProgram(
+                name,
+                self.listings[file],
+                self.clock,
+                self.tables.get(file, ""),
+                {
+                    **{i: (value,) for i, value in self.launches[name].constants.items()},
+                    **self.operands.get(name, {}),
+                },
+            )
+        return self.programs[name]
+
+    def _estimated(self, launch: Launch) -> KernelEstimate:
+        return self._program(launch.name).estimate(
+            pallas=launch.pallas, times=launch.times, vmem_bytes=launch.vmem_bytes
+        )
+
+    def _run_top_level(self, kernels: dict[str, KernelEstimate]) -> Machine | None:
+        """Execute the top-level program; None where its course cannot be followed."""
+        if TOP_LEVEL not in self.listings:
+            self.unresolved.append("the top-level program, which was not dumped")
+            return None
+        try:
+            program = KernelProgram(TOP_LEVEL, self.listings[TOP_LEVEL], self.clock)
+        except IRError as error:
+            self.unresolved.append(f"the top-level program: {error}")
+            return None
+        missing: dict[str, None] = {}
+
+        def call(machine: Machine, name: str, now: float) -> float:
+            if name in _NOT_CALLED:
+                return now
+            if name not in kernels:
+                missing[name] = None
+                return now
+            if kernels[name].given_up:
+                return now + kernels[name].cycles
+            return self._called(machine.engine, name, now)
+
+        machine = program.executed(call=call, guess=_RUN_TIME_CELLS)
+        unsure = self._unsure(program, machine)
+        left_out = [name for name in kernels if not machine.called[name]]
+        if machine.endless or unsure or left_out:
+            self.unresolved += [f"{what}, in the top-level program" for what in unsure]
+            if left_out and not unsure:
+                names = ", ".join(left_out)
+                self.unresolved.append(f"when {names} runs, which the top-level program skips")
+            elif not unsure:
+                self.unresolved.append("the end of the top-level program")
+            return None
+        self.unresolved += [f"the program {name}, which was not dumped" for name in missing]
+        return machine
+
+    def _called(self, engine: DmaEngine, name: str, now: float) -> float:
+        """Execute a kernel where the top-level program calls it.
+
+        With the DMA engine at rest it takes each time what it took the first time.
+        """
+        program = self._program(name)
+        if engine.free_at > now:
+            return program.executed(start=now, dma=engine).time
+        if name not in self._idle:
+            alone = program.executed()
+            self._idle[name] = (alone.time, alone.engine)
+        took, moved = self._idle[name]
+        engine.read_bytes += moved.read_bytes
+        engine.written_bytes += moved.written_bytes
+        engine.started += moved.started
+        engine.free_at = max(engine.free_at, now + moved.free_at)
+        return now + took
+
+    def _unsure(self, program: KernelProgram, machine: Machine) -> dict[str, int]:
+        """Return the guesses that change the course of the top-level program.
+
+        What it reads before it calls anything is the run time's, and known to let it run.
+        """
+        calls = [
+            operation.bundle
+            for block in program.program.blocks
+            for operation in block.operations
+            if operation.opcode == "inlined_call"
+            and not operation.instruction.comment.startswith(_NOT_CALLED)
+        ]
+        first = min(calls, default=0)
+        names = {
+            name
+            for name in +machine.unresolved
+            if name.startswith((OPERAND_VALUES, BROUGHT))
+            or ((at := _BUNDLE.search(name)) and int(at[1], 16) >= first)
+        }
+        if not names:
+            return {}
+        for variation in VARIATIONS:
+            again = program.executed(
+                call=lambda _, __, now: now,
+                guess=_RUN_TIME_CELLS,
+                varied=frozenset(names),
+                variation=variation,
+            )
+            if again.counts != machine.counts or again.called != machine.called:
+                return {name: machine.unresolved[name] for name in sorted(names)}
+        return {}
+
+
+def _as_word(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _as_file(name: str) -> str:
+    """Return a program's name as libtpu writes it in the name of a file."""
+    return re.sub(r"[^\w.\-]", "_", name)

@@ -1,0 +1,228 @@
+"""The estimate of a module, on HLO and listings written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_rungs.ir.errors import IRError
+from pallas_rungs.ir.launches import read_launches
+from pallas_rungs.performance.clock import clock_of
+from pallas_rungs.performance.module import ModuleEstimate, estimate_module
+from pallas_rungs.performance.operands import KernelOperands
+from unit.performance.listings import branch, listing
+
+HLO = """\
+HloModule jit_call, is_scheduled=true
+
+%body (a: (s32[], f32[8,128])) -> (s32[], f32[8,128]) {
+  %a = (s32[], f32[8,128]{1,0}) parameter(0)
+  %x = f32[8,128]{1,0} get-tuple-element(%a), index=1
+  %fusion.2 = f32[8,128]{1,0} fusion(%x), kind=kLoop, calls=%fused, metadata={op_name="two"}
+  ROOT %tuple.1 = (s32[], f32[8,128]{1,0}) tuple(%n, %fusion.2)
+}
+
+%cond (b: (s32[], f32[8,128])) -> pred[] {
+  %b = (s32[], f32[8,128]{1,0}) parameter(0)
+}
+
+%fused (p: f32[8,128]) -> f32[8,128] {
+  %p = f32[8,128]{1,0} parameter(0)
+  ROOT %tanh.1 = f32[8,128]{1,0} tanh(%p)
+}
+
+ENTRY %main.2 (x_ref: f32[8,128]) -> f32[8,128] {
+  %x_ref = f32[8,128]{1,0} parameter(0)
+  %fusion.1 = f32[8,128]{1,0} fusion(%x_ref), kind=kLoop, calls=%fused
+  %softmax.1 = f32[8,128]{1,0} custom-call(%fusion.1), custom_call_target="tpu_custom_call", \
+backend_config={"used_scoped_memory_configs":[{"memory_space":"1","offset":"0","size":"4096"}]}
+  %while.1 = (s32[], f32[8,128]{1,0}) while(%softmax.1), condition=%cond, body=%body, \
+backend_config={"known_trip_count":{"n":"7"}}
+  ROOT %y = f32[8,128]{1,0} get-tuple-element(%while.1), index=1
+}
+"""
+CALL = "%{0} = inlined_call %s1_s1 /* %{1} = something(%x) */"
+KERNELS = {"fusion.1": listing(*[""] * 10), "softmax.1": listing(*[""] * 100)}
+TOP = [
+    "%1 = inlined_call /* <late-initialization> */",
+    CALL.format(2, "fusion.1"),
+    CALL.format(3, "softmax.1"),
+    "%s1_s0 = smov 0",
+    "%s2_s0 = sphi %s1_s0, %s3_s0",
+    CALL.format(4, "fusion.2"),
+    "%s3_s0 = sadd.s32 1, %s2_s0",
+    "%p4_p0 = scmp.ge.s32.totalorder %s3_s0, 7",
+    branch(4, "(!%p4_p0)"),
+    *[""] * 4,
+]
+TOP_CYCLES = 4 + 7 * 9 + 10 + 100 + 7 * 10
+
+
+def estimated(
+    listings: dict[str, str] | None = None, hlo: str = HLO, chip: str = "v5e"
+) -> ModuleEstimate:
+    given = {"TLP": listing(*TOP), **KERNELS} if listings is None else listings
+    return estimate_module(given, {}, hlo, clock_of(chip))
+
+
+def test_launches_are_counted_through_loops() -> None:
+    launches = read_launches(HLO)
+    assert {name: launches[name].times for name in ("fusion.1", "softmax.1", "fusion.2")} == {
+        "fusion.1": 1,
+        "softmax.1": 1,
+        "fusion.2": 7,
+    }
+    assert launches["softmax.1"].pallas
+    assert launches["softmax.1"].vmem_bytes == 4096
+    assert launches["fusion.1"].alike == launches["fusion.2"].alike
+    assert launches.undecided == ()
+    assert launches["softmax.1"].operands == ("f32[8,128]",)
+    assert launches["softmax.1"].constants == {}
+
+
+def test_integer_constants_are_known_operands() -> None:
+    constants = (
+        "  %constant.7 = s32[]{:T(128)} constant(-9), metadata={}\n"
+        "  %constant.8 = f32[] constant(2)\n"
+        "  %softmax.1 = f32[8,128]{1,0} custom-call(%fusion.1, %constant.7, %constant.8),"
+    )
+    hlo = HLO.replace("  %softmax.1 = f32[8,128]{1,0} custom-call(%fusion.1),", constants)
+    assert read_launches(hlo)["softmax.1"].constants == {1: -9}
+    text = "%s1_s1 = inlined_call_operand.<no memory space> [shape: s32[], index: 1, kind: input]"
+    skips = [text, "%p1_p0 = scmp.lt.s32.totalorder %s1_s1, 0", branch(10, "(%p1_p0)")]
+    kernel = listing(*skips, *[""] * 9)
+    found = estimate_module(
+        {"TLP": listing(*TOP), **KERNELS, "softmax.1": kernel}, {}, hlo, clock_of("v5e")
+    )
+    assert found.kernels[1].cycles == 9
+    assert found.unresolved == ()
+
+
+def test_a_loop_without_a_trip_count_is_named() -> None:
+    launches = read_launches(HLO.replace("known_trip_count", "unheard_of"))
+    assert launches.undecided == ("trips of the loop while.1, taken as 1",)
+
+
+def test_fusions_that_compute_otherwise_are_not_alike() -> None:
+    other = HLO.replace(
+        "fusion(%x), kind=kLoop, calls=%fused", "fusion(%x), kind=kLoop, calls=%cosine"
+    ).replace(
+        "ENTRY",
+        "%cosine (q: f32[8,128]) -> f32[8,128] {\n  %q = f32[8,128]{1,0} parameter(0)\n"
+        "  ROOT %cosine.1 = f32[8,128]{1,0} cosine(%q)\n}\n\nENTRY",
+    )
+    launches = read_launches(other)
+    assert launches["fusion.1"].alike != launches["fusion.2"].alike
+
+
+def test_hlo_without_an_entry_is_refused() -> None:
+    with pytest.raises(IRError, match="the optimised HLO: expected a line that begins with ENTRY"):
+        read_launches("HloModule nothing")
+    with pytest.raises(IRError, match="expected a computation %body, found none"):
+        read_launches(HLO.replace("%body (", "%other ("))
+
+
+def test_the_top_level_program_is_executed_with_what_it_calls() -> None:
+    found = estimated()
+    assert found.top_level
+    assert found.cycles == TOP_CYCLES
+    assert {kernel.name: kernel.times for kernel in found.kernels} == {
+        "fusion.1": 1,
+        "softmax.1": 1,
+        "fusion.2": 7,  # it has no program of its own: that of fusion.1, which is alike
+    }
+    assert [kernel.pallas for kernel in found.kernels] == [False, True, False]
+    assert found.unresolved == ()
+
+
+def test_without_the_top_level_program_times_are_added_and_it_is_said() -> None:
+    found = estimated(dict(KERNELS))
+    assert not found.top_level
+    assert found.cycles == 10 + 100 + 7 * 10
+    assert found.unresolved == ("the top-level program, which was not dumped",)
+
+
+def test_a_loop_that_hangs_on_data_is_named_and_counted_by_the_hlo() -> None:
+    top = [line.replace("%s3_s0, 7", "%s3_s0, %s9_s9") for line in TOP]
+    top[3] = "%s1_s0 = smov 0 ;; %s9_s9 = spop %77"
+    found = estimated({"TLP": listing(*top), **KERNELS})
+    assert not found.top_level
+    assert found.cycles == 10 + 100 + 7 * 10
+    assert found.unresolved == (
+        "spop at bundle 0x3: a value that the vector unit computes, in the top-level program",
+    )
+
+
+def test_what_the_top_level_reads_before_its_first_call_is_the_run_times() -> None:
+    guarded = [
+        "%s5_s5 = sld [smem:[#allocation2]]",
+        "%p5_p5 = scmp.ne.s32.totalorder %s5_s5, 1",
+        branch(99, "(%p5_p5)"),
+        *[""] * 4,
+        CALL.format(2, "fusion.1"),
+        CALL.format(3, "softmax.1"),
+        *[CALL.format(4, "fusion.2")] * 7,
+    ]
+    found = estimated({"TLP": listing(*guarded), **KERNELS})
+    assert found.top_level
+    assert found.unresolved == ()
+
+
+def test_a_program_that_the_top_level_skips_is_counted_and_named() -> None:
+    top = [line for line in TOP if "softmax.1" not in line]
+    top[2] = "%s1_s0 = smov 0"
+    top = [line.replace("bundleno = 4", "bundleno = 3") for line in top]
+    found = estimated({"TLP": listing(*top), **KERNELS})
+    assert not found.top_level
+    assert found.cycles == 10 + 100 + 7 * 10
+    assert found.unresolved == ("when softmax.1 runs, which the top-level program skips",)
+
+
+def test_a_called_program_that_was_not_dumped_is_named() -> None:
+    top = [*TOP, CALL.format(9, "mystery.3")]
+    found = estimated({"TLP": listing(*top), **KERNELS})
+    assert found.unresolved == ("the program mystery.3, which was not dumped",)
+
+
+def test_a_dumped_program_that_the_hlo_does_not_name_is_named() -> None:
+    found = estimated({"TLP": listing(*TOP), **KERNELS, "stranger": listing("")})
+    assert found.unresolved == ("the program stranger, which no instruction of the HLO names",)
+
+
+READ = (
+    "%3 = dma.hbm_to_vmem [thread:$0]  /*hbm=*/%s1_s1, /*size_in_granules=*/8192, "
+    "/*vmem=*/%s2_s2, /*dst_syncflagno=*/[#allocation5]"
+)
+WAIT = "%4 = dma.done.wait [#allocation5], 8192"
+
+
+def test_a_copy_at_top_level_shares_hbm_with_the_kernel_that_is_called() -> None:
+    kernel = {"fusion.1": listing(READ, WAIT), "softmax.1": listing("")}
+    hlo = HLO.replace("while(%softmax.1)", "tuple(%softmax.1)").replace("condition=%cond, ", "")
+    alone = [CALL.format(2, "fusion.1"), CALL.format(3, "softmax.1")]
+    clock = clock_of("v5e")
+    transfer = 8192 * 32 / clock.hbm_bytes_per_cycle
+    quiet = estimated({"TLP": listing(*alone), **kernel}, hlo)
+    busy = estimated({"TLP": listing(READ, *alone), **kernel}, hlo)
+    assert busy.cycles - quiet.cycles == pytest.approx(transfer)
+    assert (quiet.hbm_read_bytes, busy.hbm_read_bytes) == (8192 * 32, 2 * 8192 * 32)
+
+
+def test_operands_are_given_to_the_kernel_of_that_name() -> None:
+    table = (
+        "%s1_s1 = inlined_call_operand.<no memory space> [shape: s32[1], index: 0, kind: input] ;; "
+        "%p9_p9 = pmov 0"
+    )
+    skips = [table, "%p1_p0 = scmp.lt.s32.totalorder %s1_s1, 5", branch(10, "(%p1_p0)"), *[""] * 9]
+    listings = {"TLP": listing(*TOP), "fusion.1": listing(""), "softmax.1": listing(*skips)}
+    cycles = {}
+    for value in (1, 9):
+        known = (KernelOperands("", ("f32[8,128]",), {0: (value,)}),)
+        found = estimate_module(listings, {}, HLO, clock_of("v5e"), known)
+        assert found.unresolved == ()
+        cycles[value] = found.kernels[1].cycles
+    assert cycles == {1: 9, 9: 12}
+    guessed = estimate_module(listings, {}, HLO, clock_of("v5e"))
+    assert guessed.unresolved == (
+        "values of operand 0, in softmax.1 "
+        "(give the argument that they come from as a concrete array)",
+    )
