@@ -8,7 +8,7 @@ was fitted on XLA's. Only the fastest configuration of a kernel was measured, so
 is estimated is not known.
 
 `PALLAS` and `XLA` were made with an earlier form of this method and libtpu 0.0.52, over all points.
-This code has predicted a part of them again, spread evenly over the times, with libtpu 0.0.50.1:
+This code has predicted a part of them again, from short to long times, with libtpu 0.0.50.1:
 `AGAIN` and `XLA_AGAIN`. The ranges of estimates are made of the former, the larger errors.
 """
 
@@ -52,8 +52,8 @@ _AGAIN: Final = "medians of tokamax 0.0.17's Pallas kernels, libtpu 0.0.50.1"
 
 AGAIN: Final = {
     "v5e": Accuracy(17, 0.009, _AGAIN),
-    "v5p": Accuracy(25, 0.032, _AGAIN),
-    "v6e": Accuracy(23, 0.038, _AGAIN),
+    "v5p": Accuracy(26, 0.031, _AGAIN),
+    "v6e": Accuracy(44, 0.045, _AGAIN),
     "tpu7x": Accuracy(24, 0.044, _AGAIN),
 }
 """Errors for Pallas kernels as this code estimates them."""
