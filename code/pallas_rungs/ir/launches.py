@@ -29,7 +29,9 @@ _CONSTANT: Final = re.compile(r"[su]\d+\[\](?:\{[^}]*\})? constant\((-?\d+)\)")
 _VMEM: Final = re.compile(
     r'"used_scoped_memory_configs":\[\{"memory_space":"1","offset":"\d+","size":"(\d+)"'
 )
-_NOT_SHAPE: Final = re.compile(r", (?:sharding|metadata|backend_config|frontend_attributes)=.*")
+_NOT_SHAPE: Final = re.compile(
+    r", (?:sharding|metadata|backend_config|frontend_attributes)=.*", re.DOTALL
+)
 _CALLS: Final = ("call", "async-start", "conditional")
 PALLAS: Final = 'custom_call_target="tpu_custom_call"'
 
@@ -125,13 +127,18 @@ def read_launches(text: str, name: str = "the optimised HLO") -> Launches:
 def _computations(text: str) -> tuple[dict[str, dict[str, str]], str | None]:
     found: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
-    entry = None
+    entry, last = None, ""
     for line in text.splitlines():
         if head := _HEAD.fullmatch(line):
             current = found.setdefault(head["name"], {})
-            entry = head["name"] if head["entry"] else entry
+            entry, last = head["name"] if head["entry"] else entry, ""
         elif statement := _STATEMENT.fullmatch(line):
-            current[statement["name"]] = statement["rest"]
+            last = statement["name"]
+            current[last] = statement["rest"]
+        elif line == "}":
+            last = ""
+        elif last:  # metadata of a kernel may go over several lines
+            current[last] += f"\n{line}"
     return found, entry
 
 

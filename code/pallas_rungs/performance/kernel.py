@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from pallas_rungs.ir.bundles import Listing, read_listing
@@ -192,6 +193,11 @@ class KernelProgram:
         self.translation.run(machine)
         return machine
 
+    @cached_property
+    def alone(self) -> Machine:
+        """The machine on which the program was executed by itself; it is not to be changed."""
+        return self.executed()
+
     def guesses_that_matter(self, machine: Machine, **options: Any) -> dict[str, int]:
         """Return which guesses of a run change it, by taking other values for them.
 
@@ -236,7 +242,7 @@ class KernelProgram:
           times: how often the module executes it.
           vmem_bytes: VMEM that the compiler gave it.
         """
-        machine = self.executed()
+        machine = self.alone
         unresolved = self.guesses_that_matter(machine)
         for opcode in self.program.unknown:
             unresolved[f"the instruction {opcode}"] = 1

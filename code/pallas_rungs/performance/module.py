@@ -92,7 +92,6 @@ class _Module:
         self.operands = self._matched(operands)
         self.sources = self._sources()
         self.programs: dict[str, KernelProgram] = {}
-        self._idle: dict[str, tuple[float, DmaEngine]] = {}
 
     def estimate(self) -> ModuleEstimate:
         launched = [launch for launch in self.launches.all if launch.name in self.sources]
@@ -184,6 +183,10 @@ class _Module:
         except IRError as error:
             self.unresolved.append(f"the top-level program: {error}")
             return None
+        self.unresolved += [
+            f"the instruction {opcode}, in the top-level program"
+            for opcode in program.program.unknown
+        ]
         missing: dict[str, None] = {}
 
         def call(machine: Machine, name: str, now: float) -> float:
@@ -218,10 +221,7 @@ class _Module:
         program = self._program(name)
         if engine.free_at > now:
             return program.executed(start=now, dma=engine).time
-        if name not in self._idle:
-            alone = program.executed()
-            self._idle[name] = (alone.time, alone.engine)
-        took, moved = self._idle[name]
+        took, moved = program.alone.time, program.alone.engine
         engine.read_bytes += moved.read_bytes
         engine.written_bytes += moved.written_bytes
         engine.started += moved.started

@@ -40,7 +40,7 @@ backend_config={"known_trip_count":{"n":"7"}}
   ROOT %y = f32[8,128]{1,0} get-tuple-element(%while.1), index=1
 }
 """
-CALL = "%{0} = inlined_call %s1_s1 /* %{1} = something(%x) */"
+CALL = "%{0} = inlined_call /* %{1} = something(%x) */"
 KERNELS = {"fusion.1": listing(*[""] * 10), "softmax.1": listing(*[""] * 100)}
 TOP = [
     "%1 = inlined_call /* <late-initialization> */",
@@ -95,6 +95,13 @@ def test_integer_constants_are_known_operands() -> None:
     )
     assert found.kernels[1].cycles == 9
     assert found.unresolved == ()
+
+
+def test_a_statement_may_go_over_several_lines() -> None:
+    broken = HLO.replace(', backend_config={"used', ', frontend={a={\n"b":"c"\n}}, config={"used')
+    launches = read_launches(broken)
+    assert launches["softmax.1"].vmem_bytes == 4096
+    assert launches["softmax.1"].times == launches["fusion.1"].times == 1
 
 
 def test_a_loop_without_a_trip_count_is_named() -> None:
@@ -175,6 +182,11 @@ def test_a_program_that_the_top_level_skips_is_counted_and_named() -> None:
     assert not found.top_level
     assert found.cycles == 10 + 100 + 7 * 10
     assert found.unresolved == ("when softmax.1 runs, which the top-level program skips",)
+
+
+def test_an_unknown_instruction_of_the_top_level_is_named() -> None:
+    found = estimated({"TLP": listing(*TOP, "%1 = sdance 1"), **KERNELS})
+    assert found.unresolved == ("the instruction sdance at bundle 0xd, in the top-level program",)
 
 
 def test_a_called_program_that_was_not_dumped_is_named() -> None:
