@@ -8,6 +8,7 @@ from pallas_rungs.figures.clock_record import record_clocks
 from pallas_rungs.figures.copy_record import record_of
 from pallas_rungs.figures.copy_schedule import copy_schedule
 from pallas_rungs.figures.curves import Curve, curves
+from pallas_rungs.figures.dma_timeline import dma_timeline
 from pallas_rungs.figures.file_account import file_account
 from pallas_rungs.figures.filtered import Choice, FilteredTable, filtered_table
 from pallas_rungs.figures.grid_schedule import grid_schedule
@@ -42,6 +43,7 @@ __all__ = [
     "clamped_blocks",
     "copy_schedule",
     "curves",
+    "dma_timeline",
     "file_account",
     "filtered_table",
     "grid_schedule",

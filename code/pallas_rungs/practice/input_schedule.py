@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
+from pallas_rungs.compilers.abstract import abstract_mesh
 from pallas_rungs.figures.pipeline_schedule import PROLOGUE, pipeline_schedule
-from pallas_rungs.ladder.pretend import abstract_mesh
 
 
 class Act(NamedTuple):
