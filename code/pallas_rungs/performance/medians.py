@@ -106,7 +106,7 @@ class Point:
         if isinstance(groups, dict):
             arrays.append(f"{groups['num_groups']} groups, {groups['total_size']} rows in all")
         elif groups:
-            arrays.append(f"groups of {_in_runs(groups)} rows")
+            arrays.append(_of_sizes(groups))
         numbers = self.key.get("ragged_dot_dimension_numbers")
         if numbers and numbers["dot_dimension_numbers"] == _TRANSPOSED_RHS:
             arrays.append("rhs transposed")
@@ -117,10 +117,16 @@ class Point:
         return ", ".join(arrays)
 
 
-def _in_runs(sizes: Sequence[int]) -> str:
-    """Write sizes, equal neighbours together: `4096, 7 × 0`."""
+def _of_sizes(sizes: Sequence[int]) -> str:
+    """Tell of groups: equal neighbours together, `groups of 4096, 7 × 0 rows`; many in sum."""
     runs = [(size, len(list(same))) for size, same in itertools.groupby(sizes)]
-    return ", ".join(str(size) if count == 1 else f"{count} × {size}" for size, count in runs)
+    if len(runs) > _MOST_RUNS:
+        return f"{len(sizes)} uneven groups, {sum(sizes)} rows in all, {max(sizes)} in the largest"
+    told = ", ".join(str(size) if count == 1 else f"{count} × {size}" for size, count in runs)
+    return f"groups of {told} rows"
+
+
+_MOST_RUNS: Final = 4
 
 
 def folder() -> Path:

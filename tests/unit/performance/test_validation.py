@@ -306,6 +306,12 @@ def test_work_of_a_task_by_hand(
     assert task.shapes == shapes
 
 
+def test_many_groups_are_told_in_sum() -> None:
+    key = {"lhs": "bf16[15,4]", "group_sizes": [1, 2, 3, 4, 5]}
+    shapes = medians.Point("v5e", "ragged_dot", 0, key, {}, 1.0).shapes
+    assert shapes == "lhs bf16[15,4], 5 uneven groups, 15 rows in all, 5 in the largest"
+
+
 def test_an_absent_library_is_named_with_its_cure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
