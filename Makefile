@@ -6,7 +6,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup book test cuda tokamax records validate-estimator bench serve clean pins
+.PHONY: help setup book test cuda tokamax records validate-estimator bench serve clean pins extras
 
 PORT ?= 8000
 # Cheap tests first: what fails, fails early.
@@ -36,8 +36,13 @@ setup:
 book: setup
 	@.venv/bin/python tools/build_book.py
 
-test: setup
+# All tests bring the two extras along; a part of the tests takes what is there.
+test: setup $(if $(filter file,$(origin ONLY)),extras)
 	@.venv/bin/python tools/run_tests.py $(ONLY)
+
+extras: setup
+	@.venv/bin/python tools/cuda_extra.py && .venv/bin/python tools/tokamax_extra.py || \
+	  echo "note: without the extras above, the tests that need them are left out" >&2
 
 cuda: setup
 	@.venv/bin/python tools/cuda_extra.py
