@@ -246,10 +246,7 @@ for kernel in KERNELS:
 first = "test_first_cases.py::test_the_"
 tests = {
     module: [
-        *(
-            f"test_cases.py::test_a_call_is_for_the_chip_unless_told_otherwise[{kernel}]"
-            for kernel in kernels
-        ),
+        f"test_cases.py::test_a_call_is_for_the_chip_unless_told_otherwise[{module}]",
         *(
             f"{first}rung_is_content[{rung}-{kernel}-{number}]"
             for rung in ("interpret", "lower")

@@ -4,13 +4,8 @@ They are apart from the others because `tools/mutate.py` tries them on each muta
 rung first, and must not wait for all cases of all kernels to be made.
 """
 
-import importlib
-import inspect
-import pkgutil
-
 import pytest
 
-import pallas_rungs.kernels
 from pallas_rungs.kernels.catalogue import KERNELS, Kernel
 from pallas_rungs.ladder import Rung
 from unit.kernels.climbs import first_problem, passes, passes_in_the_simulator
@@ -34,14 +29,3 @@ def test_the_rung_is_content(kernel: Kernel, number: int, rung: Rung) -> None:
 @FIRST
 def test_the_simulator_is_content(kernel: Kernel, number: int) -> None:
     passes_in_the_simulator(kernel, first_problem(kernel, number), on_two_cores=number == 0)
-
-
-@pytest.mark.parametrize(
-    "module", [module.name for module in pkgutil.iter_modules(pallas_rungs.kernels.__path__)]
-)
-def test_a_call_is_for_a_chip_unless_the_caller_asks_for_an_interpreter(module: str) -> None:
-    functions = vars(importlib.import_module(f"pallas_rungs.kernels.{module}")).values()
-    for function in filter(inspect.isfunction, functions):
-        asked = inspect.signature(function).parameters.get("interpret")
-        if asked is not None:
-            assert asked.default in (False, inspect.Parameter.empty), function
