@@ -18,6 +18,7 @@ export JAX_PLATFORMS ?= cpu
 unexport PYTHONPATH PYTHONHOME
 
 help:
+	@echo "make setup   make the environment alone, into .venv: enough to climb a kernel"
 	@echo "make book    build the site into _build/html"
 	@echo "make test    run every test, the book build among them"
 	@echo "make cuda    install the CUDA compiler for the tests that need it (150 MB)"

@@ -198,6 +198,16 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "each output.",
     ),
     (
+        r"^TypeError: 'function' object is not iterable",
+        "A BlockSpec takes block_shape first and index_map second; older releases had them the "
+        "other way round.",
+    ),
+    (
+        r"unsupported shape cast",
+        "The compiler has no layout for this reshape: keep the last axis of both shapes a multiple "
+        "of 128, read and write slices of the Refs instead, or reshape outside the kernel.",
+    ),
+    (
         r"must have the same number of dimensions as the array shape",
         "A block has as many dimensions as its array: write None for one that the body shall not "
         "see.",

@@ -26,6 +26,17 @@ def ratio(one: FileEstimate, other: FileEstimate) -> float | None:
     return float(one.estimate["seconds"] / other.estimate["seconds"])
 
 
+def apart(one: FileEstimate, other: FileEstimate) -> str:
+    """Say of two estimates whether their ranges tell which is faster."""
+    lows = [it.estimate["low"] for it in (one, other)]
+    highs = [it.estimate["high"] for it in (one, other)]
+    if None in (*lows, *highs):
+        return "two estimates whose errors are not known"
+    if max(lows) <= min(highs):
+        return "two estimates whose ranges overlap: they do not say which is faster"
+    return "two estimates whose ranges are apart"
+
+
 def as_json(found: Sequence[FileEstimate], against: Sequence[FileEstimate]) -> str:
     """Return everything as JSON."""
     data = [one.to_json() for one in found]
@@ -46,7 +57,9 @@ def show(found: Sequence[FileEstimate], against: Sequence[FileEstimate]) -> None
             _show(other)
             part = ratio(one, other)
             if part is not None:
-                print(f"{one.name} / {other.name} on {one.chip}: {part:.3f} × (two estimates)")
+                print(
+                    f"{one.name} / {other.name} on {one.chip}: {part:.3f} × ({apart(one, other)})"
+                )
 
 
 def _show(one: FileEstimate) -> None:

@@ -5,6 +5,10 @@ for XLA's own code; `validation` keeps the record of their comparison. Two const
 its frequency and its share of HBM's rate, were fitted on measurements of the same library. Of a
 Pallas kernel only the fastest configuration was measured, so how well a slow one is estimated is
 not known.
+
+A short program is estimated less well than a long one, and a chip may have been compared by long
+ones alone. So below a millisecond an estimate carries the error of all short kernels, unless that
+of its chip is larger.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import Final
 from pallas_rungs.performance.clock import CLOCKS
 from pallas_rungs.performance.validation import (
     RECORD,
+    SMALL,
     Comparison,
     RecordError,
     constants_of,
@@ -47,8 +52,12 @@ class Accuracy:
         return seconds * math.exp(-self.rms_log_error), seconds * math.exp(self.rms_log_error)
 
 
-def accuracy_on(record: Comparison, chips: Sequence[str], pallas: bool) -> Accuracy | None:
+def accuracy_on(
+    record: Comparison, chips: Sequence[str], pallas: bool, *, short: bool = False
+) -> Accuracy | None:
     """Return the errors of a record's Pallas kernels, or of XLA's own code, on some chips.
+
+    With `short`, only those are taken that were measured at less than `SMALL` milliseconds.
 
     Points whose configuration is not stored are left aside: they may be of other kernels than were
     measured. So are chips whose constants are no longer those that the record was made with. None
@@ -56,10 +65,13 @@ def accuracy_on(record: Comparison, chips: Sequence[str], pallas: bool) -> Accur
     """
     same = [chip for chip in chips if record.constants.get(chip) == constants_of(chip)]
     points = [p for p in record.estimated if p.chip in same and p.pallas == pallas and p.stored]
+    points = [p for p in points if not short or p.measured_ms < SMALL]
     if len(points) < FEWEST:
         return None
     seen = [chip for chip in same if any(point.chip == chip for point in points)]
-    code = "Pallas kernels" if pallas else f"references, XLA's own code, on {', '.join(seen)}"
+    code = "Pallas kernels" if pallas else "references, XLA's own code"
+    code += f" below {SMALL:g} ms" if short else ""
+    code += f", on {', '.join(seen)}" if len(chips) > 1 else ""
     return Accuracy(
         len(points),
         round(of_estimates(points).rms_log_error, 3),
@@ -68,28 +80,39 @@ def accuracy_on(record: Comparison, chips: Sequence[str], pallas: bool) -> Accur
     )
 
 
-def _of_record() -> tuple[dict[str, Accuracy], Accuracy | None]:
+def _of_record() -> tuple[dict[str, Accuracy], Accuracy | None, Accuracy | None]:
     try:
         record = read_record(RECORD, same_constants=False)
     except RecordError:  # then no error is known, and an estimate says so
-        return {}, None
+        return {}, None, None
     by_chip = {chip: accuracy_on(record, (chip,), pallas=True) for chip in CLOCKS}
     pallas = {chip: found for chip, found in by_chip.items() if found is not None}
-    return pallas, accuracy_on(record, tuple(pallas), pallas=False)
+    return (
+        pallas,
+        accuracy_on(record, tuple(pallas), pallas=True, short=True),
+        accuracy_on(record, tuple(pallas), pallas=False),
+    )
 
 
-PALLAS, XLA = _of_record()
-"""Errors for Pallas kernels by chip, and for XLA's own code, those of some chips taken for all. A
-chip that is not in `PALLAS` was compared with too few measurements; XLA is None where all were."""
+PALLAS, SHORT, XLA = _of_record()
+"""Errors for Pallas kernels by chip, for the short ones of all chips, and for XLA's own code on all
+chips. A chip that is not in `PALLAS` was compared with too few measurements; SHORT and XLA are None
+where all were."""
 
 
-def accuracy_of(chip: str, pallas: bool) -> Accuracy | None:
+def accuracy_of(chip: str, pallas: bool, seconds: float) -> Accuracy | None:
     """Return the errors to expect of an estimate; None where no measurement was at hand.
 
     Args:
       chip: the chip's name.
       pallas: whether Pallas kernels take most of the time.
+      seconds: the estimate.
     """
     if chip not in PALLAS:
         return None
-    return PALLAS[chip] if pallas else XLA
+    if not pallas:
+        return XLA
+    here = PALLAS[chip]
+    if seconds * 1e3 < SMALL and SHORT is not None:
+        return max(here, SHORT, key=lambda it: it.rms_log_error)
+    return here

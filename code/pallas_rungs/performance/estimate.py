@@ -286,7 +286,7 @@ def _estimate(
     seconds = module.cycles / clock.frequency.value
     in_pallas = sum(k.cycles * k.times for k in module.kernels if k.pallas)
     in_xla = sum(k.cycles * k.times for k in module.kernels if not k.pallas)
-    accuracy = accuracy_of(clock.chip, in_pallas >= in_xla)
+    accuracy = accuracy_of(clock.chip, in_pallas >= in_xla, seconds)
     low, high = accuracy.range(seconds) if accuracy else (None, None)
     error = f"no measurement of {clock.chip} was at hand to compare estimates with"
     if accuracy:

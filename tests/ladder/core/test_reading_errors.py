@@ -82,6 +82,7 @@ def test_whose_file():
             "rule",
         ),
         ("ValueError", "Revisited block", "innermost"),
+        ("JaxRuntimeError", "infer-vector-layout: unsupported shape cast", "multiple of 128"),
     ],
 )
 def test_advice(kind, message, word):
@@ -105,6 +106,19 @@ def test_a_name_of_an_older_pallas_gets_the_one_of_today(module, name, words):
     with pytest.raises(AttributeError) as caught:
         getattr(module, name)
     assert words in advice_for("AttributeError", str(caught.value))
+
+
+def test_a_block_spec_with_its_arguments_the_old_way_round_is_told():
+    spec = pl.BlockSpec(lambda i: (i, 0), (8, 128))
+    call = pl.pallas_call(
+        lambda x_ref, o_ref: None,
+        grid=(2,),
+        in_specs=[spec],
+        out_shape=jax.ShapeDtypeStruct((16, 128), "float32"),
+    )
+    with pytest.raises(TypeError) as caught:
+        jax.make_jaxpr(call)(jax.ShapeDtypeStruct((16, 128), "float32"))
+    assert "block_shape first" in advice_for("TypeError", str(caught.value))
 
 
 def test_the_names_that_are_advised_exist():

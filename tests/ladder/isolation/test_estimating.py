@@ -9,6 +9,8 @@ import pytest
 
 from pallas_rungs import cli
 from pallas_rungs.compilers import libtpu
+from pallas_rungs.ladder.estimate_printing import apart
+from pallas_rungs.ladder.estimating import FileEstimate
 
 pytestmark = [
     pytest.mark.usefixtures("nothing_left"),
@@ -106,7 +108,24 @@ def test_another_function_is_shown_beside_with_the_ratio(
     code, out, _ = run(capsys, f"{file}:double", *words)
     assert code == 0
     assert out.splitlines()[-1].startswith("double / plain on v5e: ")
-    assert out.splitlines()[-1].endswith(" × (two estimates)")
+    assert " × (two estimates whose ranges overlap: they do not say" in out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ((1.0, 2.0), (1.9, 3.0), "ranges overlap"),
+        ((1.9, 3.0), (1.0, 2.0), "ranges overlap"),
+        ((1.0, 1.5), (1.9, 3.0), "ranges are apart"),
+        ((1.9, 3.0), (1.0, 1.5), "ranges are apart"),
+        ((None, None), (1.0, 1.5), "errors are not known"),
+    ],
+)
+def test_two_estimates_say_whether_they_are_apart(
+    one: tuple[float, float], other: tuple[float, float], said: str
+) -> None:
+    found = [FileEstimate("f", "v5e", {"low": low, "high": high}) for low, high in (one, other)]
+    assert said in apart(*found)
 
 
 def test_values_of_integers_decide_what_is_moved(

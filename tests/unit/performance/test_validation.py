@@ -194,7 +194,10 @@ def test_accuracy_is_what_the_record_says() -> None:
     assert accuracy.XLA is not None
     assert accuracy.XLA.points == len(xla)
     assert "on v5p, v6e, tpu7x" in accuracy.XLA.source or "on v6e, v5p" in accuracy.XLA.source
-    assert accuracy.accuracy_of("v4", pallas=True) is None
+    short = [p for p in found.estimated if p.pallas and p.stored and p.measured_ms < 1]
+    assert accuracy.SHORT is not None
+    assert accuracy.SHORT.points == len(short)
+    assert accuracy.accuracy_of("v4", pallas=True, seconds=1.0) is None
 
 
 def test_points_whose_configuration_is_not_stored_tell_no_error() -> None:
