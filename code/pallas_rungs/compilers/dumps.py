@@ -191,6 +191,10 @@ class Dumper:
             return Dumps(answer, ())
         return Dumps(answered(answer, versions), _read(answer, self.kinds))
 
+    def interrupt(self) -> None:
+        """Kill the worker from another thread than the one that waits for a program."""
+        self.worker.interrupt()
+
     def close(self) -> None:
         """End the worker; its dump folder goes with it."""
         self.worker.close()

@@ -21,7 +21,7 @@ from pallas_rungs.ladder.rungs.tracing import (
 )
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import KernelError, Verdict
-from pallas_rungs.ladder.vmem import in_words, memory_overflow
+from pallas_rungs.ir.memory_overflow import in_words, memory_overflow
 
 if TYPE_CHECKING:
     from pallas_rungs.compilers.outcome import CompilerOutcome
