@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -159,6 +160,13 @@ class KernelProgram:
                     f"a row for each of the {len(self.listing)} bundles",
                     f"{len(self.table.rows)} rows",
                 )
+
+    def with_clock(self, clock: Clock) -> KernelProgram:
+        """Return the same program with other constants of the same chip; nothing is read again."""
+        other = copy.copy(self)
+        other.__dict__.pop("alone", None)
+        other.clock = clock
+        return other
 
     def machine(self, **options: Any) -> Machine:
         """Return a machine to execute the program on."""

@@ -26,6 +26,8 @@ RECORD: Final = Path(__file__).resolve().parent / "records" / "estimates-and-med
 WITHIN: Final = (0.05, 0.10, 0.20)
 """Distances, as parts of the measurement, whose share of points is told."""
 
+_TUPLES: Final = ("unresolved", "byte_cycles", "cycles")
+
 SMALL: Final = 1.0
 """Milliseconds below which a kernel counts as short."""
 
@@ -53,6 +55,9 @@ class Compared:
       bound: what the estimate says that the main kernel is bound by.
       unresolved: what the estimate had to guess.
       failed: why there is no estimate; empty where there is one.
+      programs: how many programs a run executes, Pallas kernels and XLA's own code alike.
+      byte_cycles: cycles that HBM may take for a byte, in ascending order.
+      cycles: what a run takes in cycles at each of them; empty where it was not recorded.
     """
 
     name: str
@@ -69,6 +74,9 @@ class Compared:
     bound: str = ""
     unresolved: tuple[str, ...] = ()
     failed: str = ""
+    programs: int = 0
+    byte_cycles: tuple[float, ...] = ()
+    cycles: tuple[float, ...] = ()
 
     @property
     def pallas(self) -> bool:
@@ -238,6 +246,11 @@ def of_estimates(points: Iterable[Compared]) -> Agreement:
     return agreement((point.ratio * point.measured_ms, point.measured_ms) for point in points)
 
 
+def priced(point: Compared, milliseconds: float) -> Compared:
+    """Return a point with another estimate of its time."""
+    return replace(point, estimated_ms=milliseconds)
+
+
 def of_bounds(points: Iterable[Compared], bound: Callable[[Compared], float]) -> Agreement:
     """Say how near a bound of the same points is to their measurements.
 
@@ -389,7 +402,10 @@ def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
                 "that chip's points are removed"
             )
     points = tuple(
-        Compared(**{**point, "unresolved": tuple(point["unresolved"])}) for point in kept["points"]
+        Compared(
+            **{name: tuple(it) if name in _TUPLES else it for name, it in point.items()},
+        )
+        for point in kept["points"]
     )
     first, last = kept["made"]
     return Comparison(
