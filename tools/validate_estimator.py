@@ -35,13 +35,12 @@ from pallas_rungs.compilers.dumps import Dumper
 from pallas_rungs.performance.clock import Clock, clock_of
 from pallas_rungs.performance.estimate import KINDS, METHOD, EstimateError, prepare
 from pallas_rungs.performance.fitting import RATES, fits
+from pallas_rungs.performance.measured_calls import call, neighbours
 from pallas_rungs.performance.medians import (
     DEVICES,
     OPERATIONS,
     Point,
     all_medians,
-    call,
-    neighbours,
     version,
     why_unavailable,
     work,

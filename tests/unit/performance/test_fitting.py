@@ -129,7 +129,9 @@ def test_a_fit_is_judged_on_the_half_that_it_has_not_seen() -> None:
     points = kernels()
     # What is held out took 10 % longer: the fit must not know.
     shifted = [
-        replace(each, measured_ms=each.measured_ms * (1.1 if half_of(each.shapes) == HELD_OUT else 1))
+        replace(
+            each, measured_ms=each.measured_ms * (1.1 if half_of(each.shapes) == HELD_OUT else 1)
+        )
         for each in points
     ]
     record = Comparison(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pallas_rungs.compilers import libtpu
-from pallas_rungs.performance import accuracy, clock, estimate, medians
+from pallas_rungs.performance import accuracy, clock, estimate, measured_calls, medians
 from pallas_rungs.performance.validation import (
     RECORD,
     Compared,
@@ -350,14 +350,14 @@ def test_neighbours_are_in_the_tuners_space_and_next_to_the_stored_configuration
             for p in medians.medians(each.point.chip, each.point.operation)
             if p.name == each.point.name
         ]
-        near = medians.neighbours(origin)
+        near = measured_calls.neighbours(origin)
         recorded = [it.config for it in comparison().neighbours if it.of == each.point.name]
         assert all(config in near for config in recorded)
         for config in near:
             changed = [name for name in config if config[name] != origin.config[name]]
             assert len(changed) == 1, config
     with pytest.raises(ValueError, match="layer norm: its tuner's space is not read here"):
-        medians.neighbours(medians.medians("v6e", "layer norm")[0])
+        measured_calls.neighbours(medians.medians("v6e", "layer norm")[0])
 
 
 @needs_tokamax
@@ -365,7 +365,7 @@ def test_neighbours_are_in_the_tuners_space_and_next_to_the_stored_configuration
 def test_a_point_estimated_anew_is_as_recorded(name: str) -> None:
     (kept,) = [each for each in comparison().points if each.name == name]
     (origin,) = [p for p in medians.medians(kept.chip, kept.operation) if p.name == name]
-    function, arguments = medians.call(origin)
+    function, arguments = measured_calls.call(origin)
     found = estimate(function, *arguments, chip=kept.chip)
     assert found.seconds * 1e3 == pytest.approx(kept.estimated_ms, rel=1e-5)
     assert found.unresolved == kept.unresolved
