@@ -6,7 +6,8 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup book test cuda tokamax records validate-estimator bench serve clean pins extras
+.PHONY: help setup book test cuda tokamax library records validate-estimator bench serve clean \
+  pins extras
 
 PORT ?= 8000
 # Cheap tests first: what fails, fails early.
@@ -34,12 +35,17 @@ setup:
 	@.venv/bin/python tools/set_up.py --check 2>/dev/null || { \
 	  python=$$(sh tools/find_python.sh) && "$$python" tools/set_up.py; }
 
-book: setup
+book: setup library
 	@.venv/bin/python tools/build_book.py
 
 # All tests bring the two extras along; a part of the tests takes what is there.
 test: setup $(if $(filter file,$(origin ONLY)),extras)
 	@.venv/bin/python tools/run_tests.py $(ONLY)
+
+# What some pages read; without it they are built with a remark in place of their outputs.
+library: setup
+	@.venv/bin/python tools/tokamax_extra.py || \
+	  echo "note: without tokamax, the pages that read it are not executed" >&2
 
 extras: setup
 	@.venv/bin/python tools/cuda_extra.py && .venv/bin/python tools/tokamax_extra.py || \

@@ -1,14 +1,9 @@
-"""tokamax's kernels, called with the configurations whose measured times `medians` reads.
-
-The kernels are imported with stand-ins for packages that only profiling and quantised arrays need.
-"""
+"""tokamax's kernels, called with the configurations whose measured times `medians` reads."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
-import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -16,11 +11,11 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 
+from pallas_rungs import extras
 from pallas_rungs.performance.medians import (
     NoMediansError,
     Point,
     array,
-    folder,
     group_sizes,
     why_unavailable,
 )
@@ -213,35 +208,9 @@ _CALLS: Final[dict[str, Callable[[Point], tuple[Callable[..., Any], tuple[Any, .
 }
 
 
-class _QArray:
-    """Stands for a quantised array: no compared point has one."""
-
-
 def _kernels(name: str) -> Any:
     """Import a module of tokamax's operations, without what its top imports."""
-    if "tokamax" not in sys.modules:
-        _make_importable()
-    return importlib.import_module(f"tokamax._src.ops.{name}")
-
-
-def _make_importable() -> None:
     if why := why_unavailable():
         raise NoMediansError(why)
-    if str(folder()) not in sys.path:
-        sys.path.append(str(folder()))
-    _stand_in("tokamax").__path__ = [str(folder() / "tokamax")]
-    if importlib.util.find_spec("qwix") is None:
-        _stand_in("qwix", QArray=_QArray)
-    if importlib.util.find_spec("xprof") is None:
-        _stand_in("xprof")
-        _stand_in("xprof.cli")
-        _stand_in("xprof.cli.tools", get_kernel_stats_tool=None)
-
-
-def _stand_in(name: str, **attributes: Any) -> types.ModuleType:
-    module = types.ModuleType(name)
-    module.__path__ = []
-    for attribute, value in attributes.items():
-        setattr(module, attribute, value)
-    sys.modules[name] = module
-    return module
+    extras.open_tokamax()
+    return importlib.import_module(f"tokamax._src.ops.{name}")

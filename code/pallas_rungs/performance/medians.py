@@ -10,9 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import statistics
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-FOLDER: Final = "PALLAS_RUNGS_TOKAMAX"
+from pallas_rungs import extras
+
+FOLDER: Final = extras.variable("tokamax")
 """The variable that names the folder in which tokamax is installed; else `.venv/tokamax`."""
 
 DEVICES: Final = {
@@ -126,14 +126,12 @@ _MOST_RUNS: Final = 4
 
 def folder() -> Path:
     """Return the folder in which tokamax is looked for."""
-    return Path(os.environ.get(FOLDER) or Path(sys.prefix) / "tokamax")
+    return extras.folder("tokamax")
 
 
 def why_unavailable() -> str:
     """Say why tokamax cannot be used here; empty when it can."""
-    if (folder() / "tokamax").is_dir():
-        return ""
-    return f"tokamax is not in {folder()}; `make tokamax` installs it"
+    return extras.why_missing("tokamax")
 
 
 def version() -> str:
@@ -142,10 +140,10 @@ def version() -> str:
     Raises:
       NoMediansError: it is not here.
     """
-    found = sorted(folder().glob("tokamax-*.dist-info"))
-    if not found:
-        raise NoMediansError(why_unavailable() or f"no version of tokamax in {folder()}")
-    return found[0].name.removeprefix("tokamax-").removesuffix(".dist-info")
+    try:
+        return extras.version("tokamax")
+    except extras.ExtraMissingError as error:
+        raise NoMediansError(str(error)) from None
 
 
 def medians(chip: str, operation: str) -> tuple[Point, ...]:
