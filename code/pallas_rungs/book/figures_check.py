@@ -25,8 +25,11 @@ from pallas_rungs.performance.provenance import MIME, Provenance, ProvenanceErro
 from pallas_rungs.performance.units import figures_in, unit_in_heading
 
 if TYPE_CHECKING:
+    from nbformat import NotebookNode
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
+
+    from pallas_rungs.book.notebooks import Chapter
 
 _HIDDEN: Final = {"remove-cell", "remove_cell", "remove-output", "remove_output"}
 _UNSEEN: Final = re.compile(r"<(style|script)\b.*?</\1>", re.S | re.I)
@@ -38,6 +41,8 @@ _DEEDS: Final = (
     "show it by `time_table`, `told` or `sourced` of pallas_rungs.figures with the estimate or "
     "the measurement itself, or assert it in a claim"
 )
+_PROSE_DEEDS: Final = "glue it from a cell that computes it, or assert it in a claim of the page"
+_CAUSE: Final = "a figure without provenance"
 _CONSTANTS_ONLY: Final = "a mark of constants covers rates of chips; a time needs its provenance"
 
 
@@ -113,10 +118,46 @@ def bare_in_prose(text: str, asserted: str) -> Iterator[tuple[int, str]]:
       text: the page in MyST Markdown.
       asserted: the sentences of its claims.
     """
+    proved = {figure for figure, _ in figures_in(asserted)}
     for number, line in prose_of(text):
         for figure, _ in figures_in(line):
-            if figure not in asserted:
+            if figure not in proved:
                 yield number, figure
+
+
+def output_faults(chapter: Chapter, notebook: NotebookNode) -> list[Fault]:
+    """Return a fault for each output of a chapter that shows a figure without provenance.
+
+    Args:
+      chapter: the chapter.
+      notebook: the same with outputs; cells whose output is removed are passed over.
+    """
+    found = []
+    for cell in chapter.cells:
+        node = notebook.cells[cell.index]
+        if _HIDDEN & set(node.metadata.get("tags", [])):
+            continue
+        for output in node.get("outputs", []):
+            figures, why = figures_without_provenance(output)
+            if figures:
+                cause = f"{_CAUSE}: {', '.join(dict.fromkeys(figures[:5]))}"
+                place = f"{chapter.shown}:{cell.fence}"
+                found.append(Fault(place, cause, f"code cell {cell.number}", (why,)))
+    return found
+
+
+def prose_faults(shown: str, text: str, asserted: str) -> list[Fault]:
+    """Return a fault for each figure in a page's prose that no claim asserts.
+
+    Args:
+      shown: the page's path, for messages.
+      text: the page in MyST Markdown.
+      asserted: the sentences of its claims.
+    """
+    return [
+        Fault(f"{shown}:{line}", f"{_CAUSE}: {figure}", "prose", (_PROSE_DEEDS,))
+        for line, figure in bare_in_prose(text, asserted)
+    ]
 
 
 def _check(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
@@ -124,27 +165,15 @@ def _check(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     log, book = fault_log(app), book_of(app)
     for docname in sorted(env.found_docs):
         path = Path(env.doc2path(docname))
-        shown = Path(env.doc2path(docname, base=False)).as_posix()
-        asserted = "\n".join(record.text for record in claims_of(app, docname))
+        found: list[Fault] = []
         if path.suffix == ".md":
-            for line, figure in bare_in_prose(path.read_text("utf8"), asserted):
-                cause = f"a figure without provenance: {figure}"
-                advice = "glue it from a cell that computes it, or assert it in a claim of the page"
-                log.add(Fault(f"{shown}:{line}", cause, "prose", (advice,)))
-        if docname not in book.executions:
-            continue
-        notebook = executed_notebook(app, docname)
-        for cell in book.chapters[docname].cells:
-            node = notebook.cells[cell.index]
-            if _HIDDEN & set(node.metadata.get("tags", [])):
-                continue
-            for output in node.outputs:
-                figures, why = figures_without_provenance(output)
-                if figures:
-                    several = ", ".join(dict.fromkeys(figures[:5]))
-                    cause = f"a figure without provenance: {several}"
-                    place = f"{shown}:{cell.fence}"
-                    log.add(Fault(place, cause, f"code cell {cell.number}", (why,)))
+            asserted = "\n".join(record.text for record in claims_of(app, docname))
+            shown = Path(env.doc2path(docname, base=False)).as_posix()
+            found += prose_faults(shown, path.read_text("utf8"), asserted)
+        if docname in book.executions:
+            found += output_faults(book.chapters[docname], executed_notebook(app, docname))
+        for fault in found:
+            log.add(fault)
 
 
 def setup(app: Sphinx) -> None:
