@@ -2,22 +2,25 @@
 
 Usage: validate_estimator.py [--sample N] [--chip CHIP] [--op OPERATION] [--limit SECONDS]
                              [--minutes M] [--part I/N] [--again] [--points NAME...]
-                             [--neighbours NAME...] [--dumps FOLDER] [--fit]
+                             [--neighbours NAME...] [--config JSON] [--dumps FOLDER] [--fit]
 
 Points that the record has are not done again, unless --again, so it can be run in pieces; --part
 shares the rest among processes. Needs libtpu and `make tokamax`. The next points are those that
 spread best over the sizes of each chip and operation. One that takes longer than the limit is
 recorded as failed, with the reason. With --neighbours it takes points that the record has, and
-estimates the configurations that the library's tuner has next to theirs. With --dumps it keeps what
-the compiler wrote of each point in a folder of yours, and estimates from there without compiling
-where it has it: after a change of the estimator the record is made anew in minutes. At the end, and
-with --fit at once, it fits the chips' constants on one half of the shapes and tells both halves'
-errors.
+estimates the configurations that the library's tuner has next to theirs. With --config it estimates
+the points that are named with another configuration, to see why they are missed.
+
+With --dumps it keeps what the compiler wrote of each point in a folder of yours, and compiles not
+what it has there: after a change of the estimator the record is made anew in minutes. At the end,
+and with --fit at once, it fits the chips' constants on one half of the shapes, and tells the errors
+of both halves.
 """
 
 import argparse
 import fcntl
 import gzip
+import json
 import pickle
 import signal
 import sys
@@ -84,6 +87,11 @@ def main() -> int:
             if point.name in options.neighbours:
                 _judge_choice(point, options, points, versions)
         return 0
+    if options.config:
+        for point in points:
+            if point.name in options.points:
+                _try(point, options, points, versions)
+        return 0
     part, parts = map(int, options.part.split("/"))
     wanted = [
         point
@@ -125,6 +133,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none after them")
     parser.add_argument("--part", default="1/1", help="which part of the points, as 1/2")
     parser.add_argument("--neighbours", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--config", type=json.loads, default=None, metavar="JSON")
     parser.add_argument("--dumps", type=Path, default=None, metavar="FOLDER")
     parser.add_argument("--fit", action="store_true", help="fit the constants, add no point")
     parser.add_argument("--again", action="store_true", help="also points that the record has")
@@ -224,6 +233,10 @@ def _figures(chip: str, module: Module) -> dict[str, Any]:
     """Estimates a module with the chip's constants, and its cycles at other rates of HBM."""
     clock, found = clock_of(chip), module.estimate()
     main = max(found.kernels, key=lambda kernel: kernel.cycles * kernel.times)
+    parts = {
+        kind: sum(k.cycles * k.times for k in found.kernels if k.pallas is kind)
+        for kind in (True, False)
+    }
     byte = [times / clock.hbm_bytes_per_cycle for times in RATES]
     cycles = [module.cycles(found, _with_rate(clock, 1 / each)) for each in byte]
     return {
@@ -233,6 +246,7 @@ def _figures(chip: str, module: Module) -> dict[str, Any]:
         "bound": main.bound,
         "unresolved": found.unresolved,
         "programs": sum(kernel.times for kernel in found.kernels),
+        "in_xla": round(parts[False] / (sum(parts.values()) or 1), 4),
         "byte_cycles": tuple(float(f"{each:.8g}") for each in byte),
         "cycles": tuple(float(f"{each:.8g}") for each in cycles),
     }
@@ -255,6 +269,21 @@ def _judge_choice(
         near = Neighbour(point.name, config, found.estimated_ms, found.failed)
         _change(points, versions, partial(_with, near=near))
         print(f"{point.name} {config}: {near.failed or near.estimated_ms}", flush=True)
+
+
+def _try(
+    point: Point, options: argparse.Namespace, points: list[Point], versions: dict[str, str]
+) -> None:
+    """Adds an estimate of a point with another configuration than the stored one."""
+    found = _compared(replace(point, config=options.config), options.limit, None)
+    tried = Neighbour(point.name, options.config, found.estimated_ms, found.failed)
+
+    def with_tried(kept: Comparison) -> Comparison:
+        others = [it for it in kept.tried if (it.of, it.config) != (tried.of, tried.config)]
+        return replace(kept, tried=(*others, tried))
+
+    _change(points, versions, with_tried)
+    print(f"{point.name} {options.config}: {tried.failed or tried.estimated_ms}", flush=True)
 
 
 def _with(kept: Comparison, near: Neighbour) -> Comparison:

@@ -40,6 +40,7 @@ _ARRAY: Final = re.compile(r"\w+\[[\d,]*\]")
 _ROUNDS: Final = 8
 _STEPS: Final = 12
 _SHRINK: Final = 4.0
+_OVERHEADS: Final = 101  # of 0 to 1 µs for each program
 
 
 class FitError(ValueError):
@@ -162,6 +163,26 @@ def fitted(points: Sequence[Compared], around: Constants, *, spread: float = 0.3
     )
 
 
+def fitted_overhead(points: Sequence[Compared]) -> float:
+    """Return the milliseconds that, added for each program that a run executes, fit points best.
+
+    Raises:
+      FitError: there is no point, or one whose programs were not counted.
+    """
+    if not points or not all(point.programs for point in points):
+        raise FitError("an overhead needs points whose programs were counted; estimate them anew")
+    steps = [1e-5 * step for step in range(_OVERHEADS)]
+    return min(steps, key=lambda step: of_estimates(with_overhead(points, step)).rms_log_error)
+
+
+def with_overhead(points: Iterable[Compared], milliseconds: float) -> list[Compared]:
+    """Return points with so many milliseconds more for each program that they execute."""
+    return [
+        priced(point, point.ratio * point.measured_ms + milliseconds * point.programs)
+        for point in points
+    ]
+
+
 def _jackknife(values: list[float], tasks: int) -> float:
     """Return a standard error as a part of the mean, from the fits without one task each."""
     if tasks < 3 or len(values) < tasks:
@@ -238,29 +259,38 @@ class ChipFit:
         return "\n  ".join(words)
 
 
+def to_fit_on(record: Comparison, chip: str) -> list[Compared]:
+    """Return a chip's Pallas kernels whose configuration is stored and cycles are recorded."""
+    return [
+        point
+        for point in record.estimated
+        if point.chip == chip and point.pallas and point.stored and point.cycles
+    ]
+
+
+def in_use(chip: str) -> Constants:
+    """Return the constants that estimates are made with."""
+    return Constants(CLOCKS[chip].frequency.value, CLOCKS[chip].hbm_rate.value)
+
+
 def fits(record: Comparison) -> tuple[ChipFit, ...]:
     """Fit each chip's constants on one half of the record's shapes, and judge them on both.
 
-    Only Pallas kernels whose configuration is stored and whose cycles are recorded are taken. A
-    chip with fewer than 2 of them in the fitted half is left out.
+    They are fitted on what `to_fit_on` returns. A chip with fewer than 2 kernels in the fitted half
+    is left out.
     """
     found = []
-    for chip, clock in CLOCKS.items():
-        points = [
-            point
-            for point in record.estimated
-            if point.chip == chip and point.pallas and point.stored and point.cycles
-        ]
-        fit_on, held_out = halves(points)
+    for chip in CLOCKS:
+        fit_on, held_out = halves(to_fit_on(record, chip))
         if len(fit_on) < 2:
             continue
-        in_use = Constants(clock.frequency.value, clock.hbm_rate.value)
-        fit = fitted(fit_on, in_use)
+        now = in_use(chip)
+        fit = fitted(fit_on, now)
         errors = {
             (half, which): of_estimates(with_constants(part, constants))
             for half, part in ((FITTED, fit_on), (HELD_OUT, held_out))
-            for which, constants in (("fitted", fit.constants), ("in use", in_use))
+            for which, constants in (("fitted", fit.constants), ("in use", now))
             if part
         }
-        found.append(ChipFit(chip, fit, in_use, errors))
+        found.append(ChipFit(chip, fit, now, errors))
     return tuple(found)

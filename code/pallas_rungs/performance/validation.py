@@ -57,7 +57,9 @@ class Compared:
       bound: what the estimate says that the main kernel is bound by.
       unresolved: what the estimate had to guess.
       failed: why there is no estimate; empty where there is one.
-      programs: how many programs a run executes, Pallas kernels and XLA's own code alike.
+      programs: how many programs a run executes, Pallas kernels and XLA's own code alike; 0 where
+        that was not recorded.
+      in_xla: which part of the estimate XLA's own programs take.
       byte_cycles: cycles that HBM may take for a byte, in ascending order.
       cycles: what a run takes in cycles at each of them; empty where it was not recorded.
     """
@@ -77,6 +79,7 @@ class Compared:
     unresolved: tuple[str, ...] = ()
     failed: str = ""
     programs: int = 0
+    in_xla: float = 0.0
     byte_cycles: tuple[float, ...] = ()
     cycles: tuple[float, ...] = ()
 
@@ -108,7 +111,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A configuration that the library's tuner has next to the fastest one: not measured for us.
+    """Another configuration of a point than the fastest one: not measured for us.
 
     Attributes:
       of: the name of the point whose stored configuration was the fastest.
@@ -156,6 +159,7 @@ class Comparison:
       points: what was compared, and what failed.
       left_out: chip and operation, and for each reason how many of tokamax's keys it left out.
       neighbours: configurations next to the stored ones of some points.
+      tried: other configurations of some points, estimated to find out why the point is missed.
     """
 
     days: tuple[str, str]
@@ -165,6 +169,7 @@ class Comparison:
     points: tuple[Compared, ...]
     left_out: dict[str, dict[str, int]]
     neighbours: tuple[Neighbour, ...] = ()
+    tried: tuple[Neighbour, ...] = ()
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -455,6 +460,7 @@ def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
         points,
         kept["left_out"],
         tuple(Neighbour(**each) for each in kept["neighbours"]),
+        tuple(Neighbour(**each) for each in kept.get("tried", ())),
     )
 
 
@@ -477,6 +483,7 @@ def write_record(path: Path, found: Comparison) -> None:
         "constants": found.constants,
         "left_out": found.left_out,
         "neighbours": [asdict(each) for each in found.neighbours],
+        "tried": [asdict(each) for each in found.tried],
         "points": [asdict(point) for point in sorted(found.points, key=place)],
     }
     kept = json.loads(json.dumps(kept))

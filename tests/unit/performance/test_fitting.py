@@ -16,11 +16,13 @@ from pallas_rungs.performance.fitting import (
     FitError,
     fits,
     fitted,
+    fitted_overhead,
     half_of,
     halves,
     milliseconds,
     task_of,
     with_constants,
+    with_overhead,
 )
 from pallas_rungs.performance.validation import Compared, Comparison, constants_of
 
@@ -150,3 +152,15 @@ def test_a_fit_is_judged_on_the_half_that_it_has_not_seen() -> None:
     assert found.errors[FITTED, "fitted"].points + found.errors[HELD_OUT, "fitted"].points == 16
     assert "fitted on" in str(found)
     assert "the held-out half, constants fitted: 0.09" in str(found)
+
+
+def test_an_overhead_for_each_program_is_found_again() -> None:
+    points = [
+        replace(each, programs=place, measured_ms=1 + 3e-4 * place)
+        for place, each in enumerate(kernels(), start=1)
+    ]
+    found = fitted_overhead(points)
+    assert found == pytest.approx(3e-4)
+    assert [each.ratio for each in with_overhead(points, found)] == pytest.approx([1] * 16)
+    with pytest.raises(FitError, match="whose programs were counted"):
+        fitted_overhead([*points, replace(points[0], programs=0)])
