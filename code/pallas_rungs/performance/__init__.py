@@ -5,6 +5,10 @@ order in which a program goes through them: `ir.bundles` reads the dumped listin
 `ir.scalar_program` takes its scalar half out, `interpreter` executes it on a `machine` whose DMAs
 `dma` simulates with the constants of `clock`, `kernel` and `module` make estimates of the counts,
 and `estimate` compiles a function and puts it all together. `sweep` does so for many tiles at once.
+
+What an estimate is worth: `medians` reads times that others measured, `measured_calls` builds the
+kernels that they are of, `validation` keeps and judges the comparison, `fitting` fits a chip's
+constants on half of it, and `accuracy` is the error that an estimate prints.
 """
 
 from pallas_rungs.performance.estimate import Estimate, EstimateError, estimate

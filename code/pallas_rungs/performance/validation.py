@@ -445,12 +445,7 @@ def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
                 f"{path.name} was made with other constants of {chip} ({changed}); {how} anew once "
                 "that chip's points are removed"
             )
-    points = tuple(
-        Compared(
-            **{name: tuple(it) if name in _TUPLES else it for name, it in point.items()},
-        )
-        for point in kept["points"]
-    )
+    points = tuple(_point(point) for point in kept["points"])
     first, last = kept["made"]
     return Comparison(
         (first, last),
@@ -462,6 +457,13 @@ def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
         tuple(Neighbour(**each) for each in kept["neighbours"]),
         tuple(Neighbour(**each) for each in kept.get("tried", ())),
     )
+
+
+def _point(kept: Mapping[str, Any]) -> Compared:
+    values: dict[str, Any] = {
+        name: tuple(value) if name in _TUPLES else value for name, value in kept.items()
+    }
+    return Compared(**values)
 
 
 def write_record(path: Path, found: Comparison) -> None:
