@@ -75,9 +75,9 @@ class KernelEstimate:
       cycles_per_step: cycles of that loop for each trip.
       outside_cycles: cycles spent outside of that loop.
       bundles: bundles of the code.
-      hbm_read_bytes: bytes that its DMAs read from HBM, those of all cores. Each is taken to move as
-        many as the first: twice too many where v5p's second core has nothing to do, as in a kernel
-        whose grid has no parallel axis.
+      hbm_read_bytes: bytes that its DMAs read from HBM, those of all cores. Each is taken to move
+        as many as the first: twice too many where v5p's second core has nothing to do, as in a
+        kernel whose grid has no parallel axis.
       hbm_written_bytes: bytes that its DMAs write to HBM, likewise.
       dmas: DMAs started by one core.
       vmem_bytes: VMEM that the compiler gave it; 0 where it tells none.

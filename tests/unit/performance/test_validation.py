@@ -12,6 +12,7 @@ import pytest
 
 from pallas_rungs.compilers import libtpu
 from pallas_rungs.performance import accuracy, clock, estimate, measured_calls, medians
+from pallas_rungs.performance.fitting import in_use, milliseconds
 from pallas_rungs.performance.validation import (
     RECORD,
     Compared,
@@ -136,11 +137,14 @@ def test_groups_follow_the_table_of_chips() -> None:
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     near = Neighbour(ONE.name, {"tile": 1}, 1.02)
-    write_record(path, replace(record(THREE, ONE, FAILED, TWO), neighbours=(near,)))
+    tried = Neighbour(TWO.name, {"tile": 2}, None, "refused")
+    priced = replace(ONE, byte_cycles=(0.5, 1.0), cycles=(10.0, 12.0), programs=3, in_xla=0.25)
+    kept = replace(record(THREE, priced, FAILED, TWO), neighbours=(near,), tried=(tried,))
+    write_record(path, kept)
     found = read_record(path)
-    assert found.neighbours == (near,)
-    assert found.points == (ONE, TWO, THREE, FAILED)
-    assert found.estimated == (ONE, TWO, THREE)
+    assert (found.neighbours, found.tried) == ((near,), (tried,))
+    assert found.points == (priced, TWO, THREE, FAILED)
+    assert found.estimated == (priced, TWO, THREE)
     assert found.made == "2026-01-02"
     assert "3 estimates of 2026-01-01 to 2026-01-02, made with libtpu 0, tokamax 1" in found.remark
 
@@ -198,6 +202,18 @@ def test_accuracy_is_what_the_record_says() -> None:
     assert accuracy.SHORT is not None
     assert accuracy.SHORT.points == len(short)
     assert accuracy.accuracy_of("v4", pallas=True, seconds=1.0) is None
+
+
+def test_the_cycles_of_the_record_price_its_estimates() -> None:
+    """What a fit starts from is what the estimates are: at the rate in use both are the same."""
+    with_cycles = [each for each in comparison().estimated if each.cycles]
+    assert {each.chip for each in with_cycles} == set(medians.DEVICES)
+    for each in with_cycles:
+        now = milliseconds(each, in_use(each.chip))
+        assert now == pytest.approx(each.estimated_ms, rel=1e-5), each.name
+        assert each.programs > 0
+        assert list(each.byte_cycles) == sorted(each.byte_cycles)
+        assert list(each.cycles) == sorted(each.cycles), f"{each.name}: a slower HBM saves time"
 
 
 def test_points_whose_configuration_is_not_stored_tell_no_error() -> None:
