@@ -37,7 +37,7 @@ from pallas_rungs.compilers import libtpu
 from pallas_rungs.compilers.dumps import Dumper
 from pallas_rungs.performance.clock import Clock, clock_of
 from pallas_rungs.performance.estimate import KINDS, METHOD, EstimateError, prepare
-from pallas_rungs.performance.fitting import RATES, fits
+from pallas_rungs.performance.fitting import LATENCIES, RATES, fits
 from pallas_rungs.performance.measured_calls import call, neighbours
 from pallas_rungs.performance.medians import (
     DEVICES,
@@ -238,7 +238,8 @@ def _figures(chip: str, module: Module) -> dict[str, Any]:
         for kind in (True, False)
     }
     byte = [times / clock.hbm_bytes_per_cycle for times in RATES]
-    cycles = [module.cycles(found, _with_rate(clock, 1 / each)) for each in byte]
+    late = [seconds * clock.frequency.value for seconds in LATENCIES]
+    cycles = [module.cycles(found, _with(clock, 1 / each)) for each in byte]
     return {
         "estimated_ms": float(f"{found.cycles / clock.frequency.value * 1e3:.6g}"),
         "hbm_bytes": found.hbm_read_bytes + found.hbm_written_bytes,
@@ -247,14 +248,31 @@ def _figures(chip: str, module: Module) -> dict[str, Any]:
         "unresolved": found.unresolved,
         "programs": sum(kernel.times for kernel in found.kernels),
         "in_xla": round(parts[False] / (sum(parts.values()) or 1), 4),
-        "byte_cycles": tuple(float(f"{each:.8g}") for each in byte),
-        "cycles": tuple(float(f"{each:.8g}") for each in cycles),
+        "byte_cycles": _short(byte),
+        "cycles": _short(cycles),
+        "latencies": _short(late),
+        "late": tuple(
+            _short([module.cycles(found, _with(clock, 1 / each, cycles)) for each in byte])
+            for cycles in late
+        ),
     }
 
 
-def _with_rate(clock: Clock, bytes_per_cycle: float) -> Clock:
+def _short(values: list[float]) -> tuple[float, ...]:
+    return tuple(float(f"{value:.8g}") for value in values)
+
+
+def _with(clock: Clock, bytes_per_cycle: float, latency: float | None = None) -> Clock:
+    """Returns a clock with another rate of HBM, and another latency of its transfers."""
     rate = replace(clock.hbm_rate, value=bytes_per_cycle * clock.frequency.value)
-    return replace(clock, hbm_rate=rate)
+    if latency is None:
+        return replace(clock, hbm_rate=rate)
+    return replace(
+        clock,
+        hbm_rate=rate,
+        read_latency=replace(clock.read_latency, value=latency),
+        write_latency=replace(clock.write_latency, value=latency),
+    )
 
 
 def _judge_choice(
@@ -267,7 +285,7 @@ def _judge_choice(
             continue
         found = _compared(replace(point, config=config), options.limit, None)
         near = Neighbour(point.name, config, found.estimated_ms, found.failed)
-        _change(points, versions, partial(_with, near=near))
+        _change(points, versions, partial(_with_neighbour, near=near))
         print(f"{point.name} {config}: {near.failed or near.estimated_ms}", flush=True)
 
 
@@ -286,7 +304,7 @@ def _try(
     print(f"{point.name} {options.config}: {tried.failed or tried.estimated_ms}", flush=True)
 
 
-def _with(kept: Comparison, near: Neighbour) -> Comparison:
+def _with_neighbour(kept: Comparison, near: Neighbour) -> Comparison:
     return replace(kept, neighbours=(*kept.neighbours, near))
 
 

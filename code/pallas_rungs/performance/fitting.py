@@ -18,7 +18,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pallas_rungs.performance.clock import CLOCKS
@@ -37,7 +37,15 @@ RATES: Final = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5)
 """For how many times the cycles that a byte takes now a point's cycles are recorded."""
 
 _ARRAY: Final = re.compile(r"\w+\[[\d,]*\]")
+LATENCIES: Final = (0.5e-6, 0.7e-6, 0.9e-6, 1.2e-6)
+"""Seconds that a transfer may be under way for which a point's cycles are recorded as well."""
+
+FITTED_LATENCIES: Final = tuple(step * 0.1e-6 for step in range(4, 12))
+"""Those among which the best is looked for."""
+
+_SPREAD: Final = 0.35
 _ROUNDS: Final = 8
+_FEW_ROUNDS: Final = 4
 _STEPS: Final = 12
 _SHRINK: Final = 4.0
 _OVERHEADS: Final = 101  # of 0 to 1 µs for each program
@@ -68,15 +76,18 @@ def halves(points: Iterable[Compared]) -> tuple[list[Compared], list[Compared]]:
 
 @dataclass(frozen=True)
 class Constants:
-    """The two constants that are fitted.
+    """The constants that are fitted.
 
     Attributes:
       frequency: cycles in a second.
       hbm_rate: bytes that HBM moves in a second.
+      latency: seconds from the end of a transfer to its semaphore, for reads and writes alike; None
+        for those in use.
     """
 
     frequency: float
     hbm_rate: float
+    latency: float | None = None
 
 
 @dataclass(frozen=True)
@@ -108,10 +119,15 @@ def milliseconds(point: Compared, constants: Constants) -> float:
     Raises:
       FitError: the record has no cycles of the point.
     """
-    if not point.cycles:
-        raise FitError(f"{point.name}: its cycles were not recorded; estimate it anew")
     byte = constants.frequency / constants.hbm_rate
-    return 1e3 * _between(point.byte_cycles, point.cycles, byte) / constants.frequency
+    if not (point.cycles if constants.latency is None else point.late):
+        raise FitError(f"{point.name}: its cycles were not recorded; estimate it anew")
+    if constants.latency is None:
+        cycles = _between(point.byte_cycles, point.cycles, byte)
+    else:
+        rows = [_between(point.byte_cycles, row, byte) for row in point.late]
+        cycles = _between(point.latencies, rows, constants.latency * constants.frequency)
+    return 1e3 * cycles / constants.frequency
 
 
 def with_constants(points: Iterable[Compared], constants: Constants) -> list[Compared]:
@@ -119,7 +135,7 @@ def with_constants(points: Iterable[Compared], constants: Constants) -> list[Com
     return [priced(point, milliseconds(point, constants)) for point in points]
 
 
-def fitted(points: Sequence[Compared], around: Constants, *, spread: float = 0.35) -> Fit:
+def fitted(points: Sequence[Compared], around: Constants, *, spread: float = _SPREAD) -> Fit:
     """Fit the two constants so that the rms log error of the points is least.
 
     Args:
@@ -163,6 +179,25 @@ def fitted(points: Sequence[Compared], around: Constants, *, spread: float = 0.3
     )
 
 
+def fitted_with_latency(points: Sequence[Compared], around: Constants) -> Constants:
+    """Fit the latency of transfers besides the two constants, so that the error is least.
+
+    Args:
+      points: as of `fitted`, with their cycles at several latencies.
+      around: where to begin.
+
+    Raises:
+      FitError: there are fewer than 3 points, or one has no such cycles.
+    """
+    if len(points) < 3:
+        raise FitError(f"{len(points)} points: three constants need 3 or more")
+    found = [
+        _least(points, replace(around, latency=latency), _SPREAD, rounds=_FEW_ROUNDS)
+        for latency in FITTED_LATENCIES
+    ]
+    return min(found, key=lambda it: _squares(points, it))
+
+
 def fitted_overhead(points: Sequence[Compared]) -> float:
     """Return the milliseconds that, added for each program that a run executes, fit points best.
 
@@ -192,12 +227,14 @@ def _jackknife(values: list[float], tasks: int) -> float:
     return math.sqrt(squares * (len(values) - 1) / len(values)) / mean
 
 
-def _least(points: Sequence[Compared], around: Constants, spread: float) -> Constants:
+def _least(
+    points: Sequence[Compared], around: Constants, spread: float, *, rounds: int = _ROUNDS
+) -> Constants:
     """Search a square around some constants, and ever smaller ones around the best of it."""
     low = math.log(around.frequency) - spread, math.log(around.hbm_rate) - spread
     high = math.log(around.frequency) + spread, math.log(around.hbm_rate) + spread
     centre, width = (math.log(around.frequency), math.log(around.hbm_rate)), spread
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         steps = [width * (2 * step / _STEPS - 1) for step in range(_STEPS + 1)]
         candidates = [
             (
@@ -207,13 +244,16 @@ def _least(points: Sequence[Compared], around: Constants, spread: float) -> Cons
             for one in steps
             for other in steps
         ]
-        centre = min(candidates, key=lambda at: _squares(points, math.exp(at[0]), math.exp(at[1])))
+        centre = min(candidates, key=lambda at: _squares(points, _constants(at, around.latency)))
         width /= _SHRINK
-    return Constants(math.exp(centre[0]), math.exp(centre[1]))
+    return _constants(centre, around.latency)
 
 
-def _squares(points: Sequence[Compared], frequency: float, hbm_rate: float) -> float:
-    constants = Constants(frequency, hbm_rate)
+def _constants(logarithms: tuple[float, float], latency: float | None) -> Constants:
+    return Constants(math.exp(logarithms[0]), math.exp(logarithms[1]), latency)
+
+
+def _squares(points: Sequence[Compared], constants: Constants) -> float:
     return sum(math.log(milliseconds(p, constants) / p.measured_ms) ** 2 for p in points)
 
 

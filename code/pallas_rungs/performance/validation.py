@@ -28,7 +28,7 @@ RECORD: Final = Path(__file__).resolve().parent / "records" / "estimates-and-med
 WITHIN: Final = (0.05, 0.10, 0.20)
 """Distances, as parts of the measurement, whose share of points is told."""
 
-_TUPLES: Final = ("unresolved", "byte_cycles", "cycles")
+_TUPLES: Final = ("unresolved", "byte_cycles", "cycles", "latencies")
 
 SMALL: Final = 1.0
 """Milliseconds below which a kernel counts as short."""
@@ -62,6 +62,8 @@ class Compared:
       in_xla: which part of the estimate XLA's own programs take.
       byte_cycles: cycles that HBM may take for a byte, in ascending order.
       cycles: what a run takes in cycles at each of them; empty where it was not recorded.
+      latencies: cycles that a transfer's bytes may be under way, in ascending order.
+      late: for each of them, what a run takes in cycles at each of `byte_cycles`.
     """
 
     name: str
@@ -82,6 +84,8 @@ class Compared:
     in_xla: float = 0.0
     byte_cycles: tuple[float, ...] = ()
     cycles: tuple[float, ...] = ()
+    latencies: tuple[float, ...] = ()
+    late: tuple[tuple[float, ...], ...] = ()
 
     @property
     def pallas(self) -> bool:
@@ -463,6 +467,7 @@ def _point(kept: Mapping[str, Any]) -> Compared:
     values: dict[str, Any] = {
         name: tuple(value) if name in _TUPLES else value for name, value in kept.items()
     }
+    values["late"] = tuple(map(tuple, values.get("late", ())))
     return Compared(**values)
 
 

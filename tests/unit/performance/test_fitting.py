@@ -11,12 +11,14 @@ from pallas_rungs.performance.clock import CLOCKS
 from pallas_rungs.performance.fitting import (
     FITTED,
     HELD_OUT,
+    LATENCIES,
     RATES,
     Constants,
     FitError,
     fits,
     fitted,
     fitted_overhead,
+    fitted_with_latency,
     half_of,
     halves,
     milliseconds,
@@ -164,3 +166,21 @@ def test_an_overhead_for_each_program_is_found_again() -> None:
     assert [each.ratio for each in with_overhead(points, found)] == pytest.approx([1] * 16)
     with pytest.raises(FitError, match="whose programs were counted"):
         fitted_overhead([*points, replace(points[0], programs=0)])
+
+
+def test_a_latency_is_found_again() -> None:
+    true = Constants(TRUE.frequency, TRUE.hbm_rate, 0.8e-6)
+    latencies = tuple(1.5e9 * seconds for seconds in LATENCIES)
+    points = []
+    for each in kernels():
+        # Every other one waits for 2000 transfers, one after the other.
+        transfers = 2000 if len(points) % 2 else 0
+        late = tuple(tuple(c + transfers * cycles for c in each.cycles) for cycles in latencies)
+        point = replace(each, latencies=latencies, late=late)
+        points.append(replace(point, measured_ms=milliseconds(point, true)))
+    found = fitted_with_latency(points, AROUND)
+    assert found.latency == pytest.approx(0.8e-6)
+    assert found.frequency == pytest.approx(true.frequency, rel=0.01)
+    assert found.hbm_rate == pytest.approx(true.hbm_rate, rel=0.01)
+    with pytest.raises(FitError, match="its cycles were not recorded"):
+        fitted_with_latency(kernels(), AROUND)

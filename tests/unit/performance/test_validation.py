@@ -214,6 +214,12 @@ def test_the_cycles_of_the_record_price_its_estimates() -> None:
         assert each.programs > 0
         assert list(each.byte_cycles) == sorted(each.byte_cycles)
         assert list(each.cycles) == sorted(each.cycles), f"{each.name}: a slower HBM saves time"
+        # A rate left out is met by interpolation, so the rates lie close enough.
+        for place in range(1, len(each.cycles) - 1):
+            (x0, x, x1), (y0, y, y1) = (
+                values[place - 1 : place + 2] for values in (each.byte_cycles, each.cycles)
+            )
+            assert y0 + (y1 - y0) * (x - x0) / (x1 - x0) == pytest.approx(y, rel=0.04), each.name
 
 
 def test_points_whose_configuration_is_not_stored_tell_no_error() -> None:
