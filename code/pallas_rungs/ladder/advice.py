@@ -299,9 +299,10 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "grid against the number of blocks.",
     ),
     (
-        r"[Oo]ut-of-bounds (read|write|swap)|[Oo]ut of bounds?\b",
+        r"[Oo]ut-of-bounds (masked )?(read|write|swap|store|copy)|[Oo]ut of bounds?\b",
         "The slice reaches past the end of the Ref: check the start and the size, also of the last "
-        "step.",
+        "step (pl.ds takes elements, counted from the start of the block). interpret=True moves "
+        "such a slice back inside; a chip reads or overwrites what lies behind.",
     ),
     (
         r"KeyError: \('(hbm|vmem|smem|any)', \d+",
@@ -316,7 +317,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (
         r"has non-zero count",
         "Signals and waits must balance: wait for every copy that was started, on each of its "
-        "semaphores, and for as many signals as come in.",
+        "semaphores, and for as many signals as come in; what is left over was signalled at the "
+        "line named here.",
     ),
     (
         r"in memory space smem|space=smem",

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from pallas_rungs.ladder import swap
-from pallas_rungs.ladder.source_frames import is_users, with_source
+from pallas_rungs.ladder.source_frames import line_of
 from pallas_rungs.ladder.verdict import Frame
 
 _NAMED = re.compile(
@@ -47,20 +47,10 @@ def _line_of(jaxpr: Any, name: str) -> Frame | None:
         for body in inner:
             if frame := _line_of(body, name):
                 return frame
-        if (inner or eqn.primitive.name == name) and (frame := _users_line(eqn)):
+        if (inner or eqn.primitive.name == name) and (frame := line_of(eqn.source_info)):
             return frame
     return None
 
 
 def _uses(jaxpr: Any, name: str) -> bool:
     return any(eqn.primitive.name == name for eqn in swap.equations(jaxpr))
-
-
-def _users_line(eqn: Any) -> Frame | None:
-    from jax._src import source_info_util
-
-    for frame in source_info_util.user_frames(eqn.source_info.traceback):
-        if is_users(frame.file_name):
-            function = frame.function_name.rpartition(".")[2]
-            return with_source(Frame(frame.file_name, frame.start_line, function))
-    return None

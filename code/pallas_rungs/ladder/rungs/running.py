@@ -15,6 +15,7 @@ from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
 from pallas_rungs.ladder.rungs.tracing import (
     callable_for,
+    explaining,
     facts,
     for_another_machine,
     no_kernel,
@@ -126,9 +127,11 @@ def judge(
         atol=problem.atol,
         rounds_to=program.features.rounds_to,
         exponentials=program.features.exponentials,
+        tilings=program.index_maps.tilings,
     )
     if difference is None:
         return Verdict.of(rung, Status.PASSED, target, "agrees with the reference", details=details)
+    details |= explaining(program, details, difference.patterns)
     verdict = Verdict.of(
         rung, Status.WRONG, target, str(difference), difference=difference, details=details
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,6 +11,7 @@ from pallas_rungs.compilers.chips import GPU, TPU, Machine, chip_named
 from pallas_rungs.ladder import eager
 from pallas_rungs.ladder.diagnose import in_full, kernel_error
 from pallas_rungs.ladder.features import Features
+from pallas_rungs.ladder.findings import PAST_THE_END, SWAPPED
 from pallas_rungs.ladder.gaps import attribute
 from pallas_rungs.ladder.kernel_lines import line_asking_for
 from pallas_rungs.ladder.pretend import Pretend, machine_asked_for
@@ -103,6 +104,32 @@ def facts(program: Program, interpret: Any) -> dict[str, Any]:
     return told
 
 
+def explaining(
+    program: Program, told: dict[str, Any], patterns: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return what a verdict's details say beyond `told` where the program is found at fault.
+
+    A kernel that transposes has index maps that look swapped, so that those are told of only where
+    the numbers differ by whole blocks, or a block index is past the end.
+
+    Args:
+      program: the traced program.
+      told: what the details say already.
+      patterns: what is regular about the wrong numbers.
+    """
+    found = program.index_maps.findings
+    by_blocks = any("block" in pattern for pattern in patterns)
+    if not by_blocks and all(finding.kind != PAST_THE_END for finding in found):
+        found = tuple(finding for finding in found if finding.kind != SWAPPED)
+    if not found:
+        return {}
+    kinds = list(dict.fromkeys(finding.kind for finding in found))
+    return {
+        "uses": [*told.get("uses", ()), *kinds],
+        "index maps": [finding.told for finding in found],
+    }
+
+
 def no_kernel(rung: Rung, target: str, program: Program) -> Verdict:
     """Return the verdict on a program in which no kernel is left, or none that is used."""
     if program.kernels:
@@ -119,13 +146,16 @@ def refused(
     """Return the verdict on a traced program that raised, laid at the right door."""
     line = line_asking_for(message_of(error), program.kernels)
     found = kernel_error(error, line or program.source_meant(message_of(error)))
+    details = facts(program, interpret)
+    if rung in (Rung.INTERPRET, Rung.SIMULATE):
+        details |= explaining(program, details)
     verdict = Verdict.of(
         rung,
         Status.REFUSED,
         target,
         summary=f"{found.type}: {found.message}",
         error=found,
-        details=facts(program, interpret),
+        details=details,
     )
     return attribute(naming_the_kernel(verdict, program), program.features)
 
