@@ -346,7 +346,7 @@ def _has_dynamic_size(eqn: Any) -> bool:
     if tree is None:
         return False
     fields = jax.tree.unflatten(tree, list(eqn.invars))
-    return any(indexer.is_dynamic_size for indexer in _indexers(fields))
+    return any(indexer.is_dynamic_size for indexer in indexers(fields))
 
 
 _DEVICE_ID = {"dma_start": ("tree", 4), "semaphore_signal": ("args_tree", 3)}
@@ -365,17 +365,17 @@ def _waits_on_a_view(eqn: Any) -> bool:
     if eqn.primitive.name != "dma_wait":
         return False
     _, _, *semaphores, device = jax.tree.unflatten(eqn.params["tree"], list(eqn.invars))
-    return device is not None and any(any(_indexers(s)) for s in semaphores)
+    return device is not None and any(any(indexers(s)) for s in semaphores)
 
 
-def _indexers(node: Any) -> Iterator[Any]:
+def indexers(node: Any) -> Iterator[Any]:
     """Yield the indexers of the refs in `node`, a nest of tuples."""
     kind = type(node).__name__
     if kind == "NDIndexer":
         yield node
     elif kind == "TransformedRef" or isinstance(node, tuple | list):
         for inner in node if isinstance(node, tuple | list) else node.transforms:
-            yield from _indexers(inner)
+            yield from indexers(inner)
 
 
 def _draws_on_chip(eqn: Any) -> bool:

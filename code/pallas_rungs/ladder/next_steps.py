@@ -12,10 +12,9 @@ _SHAPES = (
     "compared"
 )
 _ARITHMETIC = (
-    "compute the block of the first value that differs from what its program reads, and print the "
-    "body's values there with pl.debug_print; a case of one block tells the body's arithmetic from "
-    "the index maps. interpret=True moves a slice that reaches past the end back into the array: "
-    "see whether rung 3 (simulate) names one"
+    "work out that block by hand from what its program reads (pl.debug_print shows values in the "
+    "body); a case of one block tells arithmetic from index maps. interpret=True moves a slice "
+    "that reaches past the end back inside: see whether rung 3 (simulate) names one"
 )
 _BELOW_TOO = "rung 2 (interpret) is wrong too: begin there, without copies, threads and clocks"
 _BELOW_AGREES = (

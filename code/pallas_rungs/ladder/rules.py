@@ -205,7 +205,9 @@ _SIGNS: tuple[_Sign, ...] = (
         likely=False,
     ),
     _Sign("partial_block_sum", _both(_NAN, _uses("reductions over partial blocks")), likely=False),
-    _Sign("element_offsets_in_index_map", _both(_wrong, _uses(PAST_THE_END)), likely=False),
+    _Sign(
+        "element_offsets_in_index_map", _both(_wrong, _uses(PAST_THE_END), _lacks(SWAPPED)), False
+    ),
     _Sign(
         "grid_rounded_down",
         _both(_differs("(NaN|wrong) to the end"), _uses(NOT_WRITTEN), _lacks(PAST_THE_END)),

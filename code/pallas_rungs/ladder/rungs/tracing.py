@@ -13,7 +13,7 @@ from pallas_rungs.ladder.diagnose import in_full, kernel_error
 from pallas_rungs.ladder.features import Features
 from pallas_rungs.ladder.findings import PAST_THE_END, SWAPPED
 from pallas_rungs.ladder.gaps import attribute
-from pallas_rungs.ladder.kernel_lines import line_asking_for
+from pallas_rungs.ladder.kernel_lines import line_asking_for, line_reaching_past
 from pallas_rungs.ladder.pretend import Pretend, machine_asked_for
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
@@ -144,8 +144,9 @@ def refused(
     rung: Rung, target: str, error: BaseException, program: Program, interpret: Any
 ) -> Verdict:
     """Return the verdict on a traced program that raised, laid at the right door."""
-    line = line_asking_for(message_of(error), program.kernels)
-    found = kernel_error(error, line or program.source_meant(message_of(error)))
+    said = message_of(error)
+    line = line_asking_for(said, program.kernels) or line_reaching_past(said, program.kernels)
+    found = kernel_error(error, line or program.source_meant(said))
     details = facts(program, interpret)
     if rung in (Rung.INTERPRET, Rung.SIMULATE):
         details |= explaining(program, details)
