@@ -19,6 +19,12 @@ LOST_LENGTH = (
 )
 """What to do where a call has fewer operands than its grid needs."""
 
+REFERENCE_TAKES = (
+    "The reference is called with the kernel's arguments: give it a parameter for each, or leave "
+    "out what is the kernel's alone (reference=lambda x, block: f(x))."
+)
+"""What to do about a reference that the kernel's arguments do not fit."""
+
 _GPU_TABLE: tuple[tuple[str, str], ...] = (
     (
         r"array arguments and results whose size is a power of 2",

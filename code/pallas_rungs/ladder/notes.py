@@ -35,6 +35,11 @@ def notes(verdict: Verdict) -> list[str]:
         told.append(f"First in {verdict.difference.place}.")
     if "eager" in details:
         told.append(f"{details['eager']}.".capitalize())
+    if alone := details.get("kernel alone"):
+        goes = "goes" if len(alone) == 1 else "go"
+        told.append(
+            f"{', '.join(alone)} {goes} to the kernel alone: the reference has no such parameter."
+        )
     if "next" in details:
         told.append(f"Next: {details['next']}.")
     return told

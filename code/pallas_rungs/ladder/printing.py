@@ -35,10 +35,19 @@ def exit_code(climbs: Sequence[FileClimb]) -> int:
 
 
 def as_json(climbs: Sequence[FileClimb]) -> str:
-    """Return one climb as its own JSON object, several as a list under `climbs`."""
-    told = [climb.to_json() for climb in climbs]
-    data = told[0] if len(told) == 1 else {"climbs": told}
-    return json.dumps({**data, "exit_code": exit_code(climbs)}, indent=2)
+    """Return the climbs as one JSON object, of the same shape for one target and for several.
+
+    `climbs` holds one object for each target, in the order given: `target`, `passed`, `reports`,
+    `printed_lines`, and `error` where it could not be tried. A report holds `format`, `name`,
+    `passed`, `first_caught`, `versions` and `verdicts`; a verdict is what `Verdict.to_json` gives,
+    with `rules`.
+    """
+    data = {
+        "climbs": [climb.to_json() for climb in climbs],
+        "passed": all(climb.passed for climb in climbs),
+        "exit_code": exit_code(climbs),
+    }
+    return json.dumps(data, indent=2)
 
 
 def as_markdown(climbs: Sequence[FileClimb]) -> str:

@@ -109,8 +109,8 @@ def test_the_block_that_differs_is_told_with_its_program():
         ),
         (
             wrong.product_over_a_short_grid,
-            "the index map of out_specs over the grid (2,) does not reach every block of [20, 128]: "
-            "1 of its 3 blocks is never written",
+            "the index map of out_specs over the grid (2,) does not reach every block of "
+            "[20, 128]: 1 of its 3 blocks is never written",
         ),
         (
             wrong.swapped_on_a_rectangle,

@@ -135,7 +135,10 @@ def no_kernel(rung: Rung, target: str, program: Program) -> Verdict:
     if program.kernels:
         summary = "no kernel is left in the program: nothing uses its result"
     else:
-        summary = "no Pallas kernel in the traced program: it fell back to plain JAX"
+        summary = (
+            "the function calls no Pallas kernel: with these arguments, the traced program is "
+            "plain JAX"
+        )
     details = {"kernels": len(program.kernels)}
     return Verdict.of(rung, Status.NO_KERNEL, target, summary=summary, details=details)
 
