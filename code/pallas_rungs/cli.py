@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pallas_rungs import __version__
-from pallas_rungs.climb_help import CLIMB_HELP
+from pallas_rungs.ladder.climb_help import CLIMB_HELP
 
 if TYPE_CHECKING:
     from pallas_rungs.ladder.files import FileClimb

@@ -317,7 +317,7 @@ def _masks_with_infinity(kernel: Any) -> bool:
 
 def _is_minus_infinity(var: Any) -> bool:
     value = getattr(var, "val", None)
-    return np.ndim(value) == 0 and isinstance(value, float | np.floating) and value == -np.inf
+    return isinstance(value, float | np.floating) and value == -np.inf
 
 
 def _is_four_bit(aval: Any) -> bool:

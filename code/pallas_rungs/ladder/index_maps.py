@@ -86,7 +86,7 @@ class _Map:
     @cached_property
     def follows(self) -> tuple[int | None, ...]:
         """For each axis of the array the grid axis that its block index is; None for none."""
-        points = np.stack(np.indices(self.grid), axis=-1)
+        points = np.moveaxis(np.indices(self.grid), 0, -1)
         return tuple(
             next(
                 (

@@ -145,6 +145,7 @@ def _repeats(got: Array, want: Array) -> str:
         if got.shape[axis] < 2 or got.shape[axis] % 2:
             continue
         first, second = np.split(got, 2, axis=axis)
-        if np.array_equal(first, second) and not np.array_equal(*np.split(want, 2, axis=axis)):
+        wanted_first, wanted_second = np.split(want, 2, axis=axis)
+        if np.array_equal(first, second) and not np.array_equal(wanted_first, wanted_second):
             return f"the second half of axis {axis} repeats the first"
     return ""

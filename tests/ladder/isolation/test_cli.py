@@ -18,8 +18,8 @@ import pytest
 
 from ladder.isolation.running import started
 from pallas_rungs import cli
-from pallas_rungs.climb_help import CLIMB_HELP
 from pallas_rungs.ladder import printing
+from pallas_rungs.ladder.climb_help import CLIMB_HELP
 from pallas_rungs.ladder.compare import default_tolerance
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
