@@ -60,7 +60,10 @@ def test_a_hint_shows_where_it_applies_and_what_to_do_next_everywhere(kernel, re
     assert verdict.status is Status.WRONG, report
     assert named(verdict) == hints, report
     assert notes(verdict)[-1].startswith("Next: "), report
-    assert verdict.details["next"] in str(report)
+    for text in (str(report), report_markdown(report), report_html("sick", report.verdicts, {})):
+        assert "reaches past the end back inside" in text
+    (found,) = report.to_json()["verdicts"]
+    assert found["details"]["next"]
 
 
 @pytest.mark.parametrize(
