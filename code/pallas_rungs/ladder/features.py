@@ -70,6 +70,7 @@ class Features:
       rounds_to: the narrowest float type that any computation in the program rounds to.
       partial_blocks: some block does not divide its array.
       accumulates: some body reads an output or a scratch buffer that it stores to.
+      never_cleared: some body reads such a buffer back, and stores to it only after it has read it.
       reduces_overhang: some body reduces over what lies past the end of an array, unmasked.
       masks_with_infinity: some body that takes exponentials selects minus infinity.
       scoped_program_ids: some body asks for its place in the grid inside `pl.run_scoped`.
@@ -99,6 +100,7 @@ class Features:
     rounds_to: np.dtype[Any] | None = None
     partial_blocks: bool = False
     accumulates: bool = False
+    never_cleared: bool = False
     reduces_overhang: bool = False
     masks_with_infinity: bool = False
     scoped_program_ids: bool = False
@@ -113,6 +115,7 @@ class Features:
             "copies": self.copies,
             "partial blocks": self.partial_blocks,
             "accumulators": self.accumulates,
+            "accumulators that are never cleared": self.never_cleared,
             "reductions over partial blocks": self.reduces_overhang,
             "masks of minus infinity": self.masks_with_infinity,
         }
@@ -154,6 +157,7 @@ class Features:
                 for mapping in getattr(eqn.params.get("grid_mapping"), "block_mappings", ())
             ),
             accumulates=any(_reads_back(eqn) for eqn in kernels),
+            never_cleared=any(_never_clears(eqn) for eqn in kernels),
             reduces_overhang=any(reduces_overhang(eqn, _reads_back(eqn)) for eqn in kernels),
             masks_with_infinity=any(_masks_with_infinity(eqn) for eqn in kernels),
             scoped_program_ids=any(_asks_for_its_place(eqn) for eqn in every),
@@ -265,17 +269,30 @@ def _reads_back(kernel: Any) -> bool:
 
     What only copies fill is read and not read back.
     """
-    mapping, body = kernel.params.get("grid_mapping"), kernel.params.get("jaxpr")
-    if mapping is None or body is None:
-        return False
-    given = mapping.num_index_operands + mapping.num_inputs
-    own = {ref: ref for ref in body.invars[given:]}
-    read, stored = _accesses(body, own)
+    read, stored, _ = _own_accesses(kernel)
     return bool(read & stored)
 
 
-def _accesses(jaxpr: Any, refs: dict[Any, Any]) -> tuple[set[Any], set[Any]]:
-    """Return which of the refs a body reads and which it stores to.
+def _never_clears(kernel: Any) -> bool:
+    """True for a body that reads back a buffer that it never stores to without reading it first."""
+    read, stored, cleared = _own_accesses(kernel)
+    return bool((read & stored) - cleared)
+
+
+def _own_accesses(kernel: Any) -> tuple[set[Any], set[Any], set[Any]]:
+    """Return what a body reads, stores to and clears of its outputs and scratch buffers."""
+    mapping, body = kernel.params.get("grid_mapping"), kernel.params.get("jaxpr")
+    if mapping is None or body is None:
+        return set(), set(), set()
+    given = mapping.num_index_operands + mapping.num_inputs
+    return _accesses(body, {ref: ref for ref in body.invars[given:]})
+
+
+def _accesses(jaxpr: Any, refs: dict[Any, Any]) -> tuple[set[Any], set[Any], set[Any]]:
+    """Return which of the refs a body reads, which it stores to, and which before it has read them.
+
+    What a branch or a loop does counts by itself: a store in a branch comes before what is read
+    there, not before what is read above it.
 
     Args:
       jaxpr: the body, or a jaxpr inside it.
@@ -283,6 +300,7 @@ def _accesses(jaxpr: Any, refs: dict[Any, Any]) -> tuple[set[Any], set[Any]]:
     """
     read: set[Any] = set()
     stored: set[Any] = set()
+    cleared: set[Any] = set()
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name
         ref = refs.get(eqn.invars[0]) if eqn.invars and _is_var(eqn.invars[0]) else None
@@ -290,14 +308,17 @@ def _accesses(jaxpr: Any, refs: dict[Any, Any]) -> tuple[set[Any], set[Any]]:
             read.add(ref)
         if ref is not None and name in ("swap", "masked_swap", "addupdate"):
             stored.add(ref)
+            if ref not in read:
+                cleared.add(ref)
         for inner in swap.sub_jaxprs(eqn.params):
             count = min(len(inner.invars), len(eqn.invars))
             pairs = zip(inner.invars[-count:], eqn.invars[-count:], strict=True) if count else ()
             within = {own: refs[var] for own, var in pairs if _is_var(var) and var in refs}
-            more_read, more_stored = _accesses(inner, within)
+            more_read, more_stored, more_cleared = _accesses(inner, within)
             read |= more_read
             stored |= more_stored
-    return read, stored
+            cleared |= more_cleared
+    return read, stored, cleared
 
 
 def _is_var(var: Any) -> bool:

@@ -219,7 +219,9 @@ _SIGNS: tuple[_Sign, ...] = (
         likely=False,
     ),
     _Sign(
-        "accumulator_not_cleared", _both(_differs("NaN everywhere"), _uses("accumulators")), False
+        "accumulator_not_cleared",
+        _both(_differs("NaN everywhere"), _uses("accumulators that are never cleared")),
+        likely=False,
     ),
     _Sign(
         "parallel_reduction",

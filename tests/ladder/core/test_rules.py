@@ -119,9 +119,11 @@ def test_scattered_values_have_no_pattern():
 
 def test_numbers_give_candidates_by_pattern_and_by_what_the_kernel_uses():
     everywhere = with_nan(np.s_[:])
-    assert named(wrong(everywhere, uses=["accumulators"])) == [
+    never_cleared = ["accumulators", "accumulators that are never cleared"]
+    assert named(wrong(everywhere, uses=never_cleared)) == [
         ("accumulator_not_cleared", "Candidate")
     ]
+    assert named(wrong(everywhere, uses=["accumulators"])) == []
     reduced = wrong(everywhere, uses=["partial blocks", "reductions over partial blocks"])
     assert named(reduced) == [("partial_block_sum", "Candidate")]
     assert named(wrong(everywhere, uses=["partial blocks"])) == []

@@ -36,6 +36,7 @@ KERNELS = [
     (wrong.plus_the_other_program_id, lambda x: x + np.arange(4).repeat(8)[:, None], NOTHING),
     (wrong.root_in_partial_blocks, lambda x: np.abs(x[:20, :128]) ** 0.5, NOTHING),
     (wrong.mean_along_the_other_axis, lambda x: x[:20, :128].mean(1, keepdims=True), NOTHING),
+    (wrong.sum_of_roots, lambda x: np.zeros((32, 128)), NOTHING),
     (wrong.first_block_only, wrong.twice, NOTHING),
     (wrong.root_of_a_copy, lambda x: np.abs(x) ** 0.5, NOTHING),
     (wrong.reads_past_the_end, wrong.twice, NOTHING),
@@ -67,10 +68,16 @@ def test_a_hint_shows_where_it_applies_and_what_to_do_next_everywhere(kernel, re
 
 
 @pytest.mark.parametrize(
-    "kernel", [wrong.triple_on_parallel_axes, wrong.root_of_a_copy], ids=lambda k: k.__name__
+    ("kernel", "reference"),
+    [
+        (wrong.triple_on_parallel_axes, wrong.twice),
+        (wrong.tripled_sums_of_parallel_rows, lambda x: x.reshape(32, 4, 128).sum(1)),
+        (wrong.root_of_a_copy, lambda x: np.abs(x) ** 0.5),
+    ],
+    ids=lambda value: value.__name__,
 )
-def test_what_is_wrong_in_the_interpreter_is_not_laid_to_copies_or_cores(kernel):
-    report = climbed(kernel, lambda x: np.abs(x) ** 0.5, ["interpret", "simulate"])
+def test_what_is_wrong_in_the_interpreter_is_not_laid_to_copies_or_cores(kernel, reference):
+    report = climbed(kernel, reference, ["interpret", "simulate"])
     for verdict in report.verdicts:
         assert verdict.status is Status.WRONG, report
         assert named(verdict) == NOTHING, report

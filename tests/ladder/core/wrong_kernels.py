@@ -100,6 +100,26 @@ def triple_on_parallel_axes(x):
     return by_blocks(kernel, x, compiler_params=parallel)
 
 
+def tripled_sums_of_parallel_rows(x):
+    """Sums along the second axis, three times what was meant; the first axis is parallel."""
+
+    def kernel(x_ref, o_ref):
+        @pl.when(pl.program_id(1) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += 3 * x_ref[...]
+
+    return pl.pallas_call(
+        kernel,
+        grid=(4, 4),
+        in_specs=[IJ],
+        out_specs=pl.BlockSpec((8, 128), lambda i, k: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary")),
+    )(x)
+
+
 def transposed_and_tripled(x):
     """A transpose, whose maps are meant to be each other's mirror, of a wrong product."""
 
@@ -160,6 +180,25 @@ def mean_along_the_other_axis(x):
     )(x[:20, :128])
 
 
+def sum_of_roots(x):
+    """NaN by arithmetic, in an accumulator that is cleared where it begins."""
+
+    def kernel(x_ref, o_ref):
+        @pl.when(pl.program_id(1) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += jnp.sqrt(-1 - jnp.abs(x_ref[...]))
+
+    return pl.pallas_call(
+        kernel,
+        grid=(4, 4),
+        in_specs=[IJ],
+        out_specs=pl.BlockSpec((8, 128), lambda i, k: (i, 0)),
+        out_shape=jax.ShapeDtypeStruct((32, 128), jnp.float32),
+    )(x)
+
+
 def first_block_only(x):
     """Writes one of its four blocks."""
 
@@ -178,7 +217,7 @@ def root_of_a_copy(x):
         copy = pltpu.make_async_copy(x_ref.at[pl.ds(8 * pl.program_id(0), 8)], buffer, semaphore)
         copy.start()
         copy.wait()
-        o_ref[...] = jnp.sqrt(buffer[...])
+        o_ref[...] = jnp.sqrt(-1 - jnp.abs(buffer[...]))
 
     scratch = (pltpu.VMEM((8, 512), jnp.float32), pltpu.SemaphoreType.DMA)
     return by_rows(kernel, x, in_specs=HBM, scratch_shapes=scratch)
