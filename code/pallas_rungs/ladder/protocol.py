@@ -54,7 +54,7 @@ def problem_from_module(
     posed = []
     for case in _cases(module, symbol, function, factory, args, kwargs or {}):
         by_name = tuple(case.kwargs)
-        fit = reference and _fitted(reference, function, symbol, case)
+        fit = reference and _fitted(reference, None if factory else function, symbol, case)
         made = _made_for_chip(factory) if factory else function
         posed.append(
             Problem(
@@ -99,7 +99,7 @@ def _making_called_by_name(
 
 
 def _fitted(
-    reference: Callable[..., Any], function: Callable[..., Any], symbol: str, case: _Case
+    reference: Callable[..., Any], function: Callable[..., Any] | None, symbol: str, case: _Case
 ) -> Fitted:
     try:
         return fitted(reference, function, symbol, case.args, case.kwargs)

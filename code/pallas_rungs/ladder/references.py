@@ -27,16 +27,18 @@ class Fitted:
 
 def fitted(
     reference: Callable[..., Any],
-    function: Callable[..., Any],
+    function: Callable[..., Any] | None,
     symbol: str,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> Fitted:
     """Fit a reference to the arguments of a kernel: it is not given names that it does not take.
 
+    Arguments that the kernel's function does not take either are left to be told of that.
+
     Args:
       reference: what the kernel is compared with.
-      function: the function that calls the kernel.
+      function: the function that calls the kernel; None where that is made anew for each rung.
       symbol: its name.
       args: its arguments by position.
       kwargs: its arguments by name.
@@ -47,25 +49,30 @@ def fitted(
     """
     signature = _signature(reference)
     alone = () if signature is None else _not_taken(signature, kwargs)
-    if signature is not None:
+    own = None if function is None else _signature(function)
+    if signature is not None and _binds(own, args, kwargs):
         try:
             signature.bind(*args, **{name: kwargs[name] for name in kwargs if name not in alone})
         except TypeError as error:
             name = getattr(reference, "__name__", "the reference")
             raise ValueError(
                 f"the reference {name}{signature} cannot be called with the arguments of "
-                f"{symbol}: {error}{_extras(signature, function, symbol, len(args))}"
+                f"{symbol}: {error}{_extras(signature, own, symbol, len(args))}"
             ) from None
     return Fitted(_passing(reference, tuple(kwargs), alone), alone)
 
 
 def fits(reference: Callable[..., Any], args: Sequence[Any]) -> bool:
     """True for a reference that can be called with so many arguments, or that does not tell."""
-    signature = _signature(reference)
-    if signature is None:
-        return True
+    return _binds(_signature(reference), args, {})
+
+
+def _binds(
+    signature: inspect.Signature | None, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool:
     try:
-        signature.bind(*args)
+        if signature is not None:
+            signature.bind(*args, **kwargs)
     except TypeError:
         return False
     return True
@@ -103,13 +110,12 @@ def _passing(
 
 
 def _extras(
-    signature: inspect.Signature, function: Callable[..., Any], symbol: str, given: int
+    signature: inspect.Signature, own: inspect.Signature | None, symbol: str, given: int
 ) -> str:
     """Say which arguments by position a reference does not take; empty where it takes so many."""
     takes = sum(p.kind in _BY_POSITION for p in signature.parameters.values())
     if given <= takes:
         return ""
-    own = _signature(function)
     known = (
         [] if own is None else [p.name for p in own.parameters.values() if p.kind in _BY_POSITION]
     )

@@ -73,6 +73,10 @@ def test_an_argument_by_position_too_many_is_named_with_what_to_do():
     )
 
 
+def test_what_the_kernel_does_not_take_either_is_not_laid_to_the_reference():
+    assert posed(lambda x: x + 1, (sick.X, 8, 9)).kernel_alone == ()
+
+
 def test_a_reference_that_wants_more_is_told_so():
     with pytest.raises(ProtocolError, match=r"missing a required argument: 'y'$"):
         posed(lambda x, y: x + y)

@@ -22,6 +22,11 @@ WITHOUT_AXIS = {("output_map_without_axis", "Candidate")}
 SHORT_GRID = {("grid_rounded_down", "Candidate")}
 NOTHING: set[tuple[str, str]] = set()
 
+
+def transposed_twice(x):
+    return 2 * x.reshape(64, 256).repeat(4, 0).T
+
+
 KERNELS = [
     (wrong.swapped, wrong.twice, SWAPPED),
     (wrong.swapped_output, wrong.twice, SWAPPED),
@@ -32,7 +37,7 @@ KERNELS = [
     (wrong.product_over_a_short_grid, lambda x: 2 * x[:20, :128], SHORT_GRID),
     (wrong.triple, wrong.twice, NOTHING),
     (wrong.triple_on_parallel_axes, wrong.twice, NOTHING),
-    (wrong.transposed_and_tripled, lambda x: 2 * x.reshape(64, 256).repeat(4, 0).T, NOTHING),
+    (wrong.transposed_and_tripled, transposed_twice, NOTHING),
     (wrong.plus_the_other_program_id, lambda x: x + np.arange(4).repeat(8)[:, None], NOTHING),
     (wrong.root_in_partial_blocks, lambda x: np.abs(x[:20, :128]) ** 0.5, NOTHING),
     (wrong.mean_along_the_other_axis, lambda x: x[:20, :128].mean(1, keepdims=True), NOTHING),
@@ -160,6 +165,18 @@ def test_values_that_are_right_by_chance_do_not_hide_a_pattern():
     assert compare(got, WANT).patterns == ("wrong everywhere, but for 2 values",)
     half = np.where(np.arange(32)[:, None] < 16, WANT, got)
     assert compare(half, WANT).patterns == ("wrong to the end of axis 0, from 16 of 32",)
+
+
+def test_a_third_that_is_right_is_not_chance():
+    got = np.where(np.arange(32 * 512).reshape(32, 512) % 3 == 0, WANT, WANT + 1)
+    assert compare(got, WANT, tilings=TILED).patterns == ()
+
+
+def test_maps_that_transpose_are_not_told_of_where_numbers_are_wrong_everywhere():
+    assert trace(wrong.transposed_and_tripled, (wrong.X,)).index_maps.findings
+    verdict = climbed(wrong.transposed_and_tripled, transposed_twice).of("interpret")
+    assert "index maps" not in verdict.details
+    assert "In the program" not in " ".join(notes(verdict))
 
 
 def test_a_block_that_is_right_is_not_chance():
