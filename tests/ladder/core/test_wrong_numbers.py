@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from jax.experimental import pallas as pl
 
 from ladder.core import wrong_kernels as wrong
 from pallas_rungs.ladder import Report, Status, climb
@@ -143,6 +144,21 @@ def test_what_the_index_maps_do_is_read_off_the_program(kernel, told):
 def test_a_body_that_stores_a_slice_of_its_block_overwrites_nothing():
     program = trace(wrong.writes_past_the_end, (wrong.X,))
     assert program.index_maps.findings == ()
+
+
+@pytest.mark.parametrize(("aliases", "missing"), [({}, 1), ({0: 0}, 0)])
+def test_blocks_that_an_alias_fills_are_not_missing(aliases, missing):
+    def first_rows(x):
+        return pl.pallas_call(
+            wrong.double_kernel,
+            grid=(2,),
+            in_specs=[wrong.ROWS],
+            out_specs=wrong.ROWS,
+            out_shape=wrong.SHAPE,
+            input_output_aliases=aliases,
+        )(x)
+
+    assert len(trace(first_rows, (wrong.X,)).index_maps.findings) == missing
 
 
 def test_a_block_visited_again_by_a_map_without_an_axis_is_laid_to_that_map():
