@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pallas_rungs import __version__
+from pallas_rungs.ladder.climb_help import CLIMB_HELP
 
 if TYPE_CHECKING:
     from pallas_rungs.ladder.files import FileClimb
@@ -47,11 +48,16 @@ arguments
   dtypes: f32 bf16 f16 f64 i8 i16 i32 i64 u8 u16 u32 u64 i4 u4 bool f8_e4m3fn f8_e5m2 ...
   Without --args the file's own cases() or inputs() is used; without --reference its own
   SYMBOL_reference(), reference() or want(), where it has one.
+"""
 
+_EPILOG += (
+    CLIMB_HELP
+    + """
 exit code
   0 every rung asked for passed · 1 a rung found fault · 2 a target could not be tried at all ·
   3 nothing found wrong, but not all proved (unchecked, tool cannot, unavailable) · 130 interrupted
 """
+)
 
 _ESTIMATE_EPILOG = """
 estimate executes the file, with your rights, in worker processes on this machine. Do not estimate
@@ -324,8 +330,7 @@ def _once(
             options.junit.write_text(junit_xml(climbs), encoding="utf-8")
         except OSError as error:
             print(f"pallas_rungs climb: {options.junit}: {error.strerror}", file=sys.stderr)
-    alone_and_not_tried = len(climbs) == 1 and climbs[0].error
-    if options.json and not alone_and_not_tried:
+    if options.json:
         print(printing.as_json(climbs))
     elif options.markdown:
         print(printing.as_markdown(climbs))
