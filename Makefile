@@ -23,7 +23,7 @@ help:
 	@echo "make book    build the site into _build/html"
 	@echo "make test    run every test, the book build among them"
 	@echo "make cuda    install the CUDA compiler for the tests that need it (150 MB)"
-	@echo "make tokamax install the library whose measured medians estimates are held against"
+	@echo "make tokamax install the library of kernels that some pages read (make book does, too)"
 	@echo "make validate-estimator  add estimates to the record of that (hours; WITH=\"--sample 20\")"
 	@echo "make records ask the compilers anew what the book keeps records of"
 	@echo "make serve   build the site and show it at http://127.0.0.1:$(PORT)/"

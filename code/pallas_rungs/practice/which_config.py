@@ -207,7 +207,7 @@ def check(choice: Choice) -> None:
         got = outcome(choice, call)
         if got != expected:
             raise AssertionError(
-                f"{_told(call)}\ngave {_shown(got)}, and should give {_shown(expected)}.\n"
+                f"{_told(call)}\nyou give {_shown(got)}, the library {_shown(expected)}.\n"
                 f"Hint: {why}"
             )
 
@@ -216,8 +216,8 @@ def _told(call: Call) -> str:
     cached = "no record" if call.cached is None else f"the record {dict(call.cached)}"
     rule = outcome(lambda call: call.rule(), call)
     return (
-        f"An op given {call.given!r}, with a rule that gives {_shown(rule)}, {cached}, on a miss "
-        f"{call.on_miss!r},{'' if call.tunable else ' and nothing to tune,'}"
+        f"An op given {call.given!r}, with a rule that gives {_shown(rule)}, {cached}, and on a "
+        f"miss {call.on_miss!r}{'' if call.tunable else ', nothing to tune'}:"
     )
 
 
