@@ -184,7 +184,7 @@ def readers() -> Mapping[str, str]:
       ExtraMissingError: tokamax is not here.
     """
     root = data_folder().parents[1]
-    found = {}
+    found: dict[str, str] = {}
     for path in sorted(root.rglob("*.py")):
         if path.stem.endswith("_test"):
             continue
