@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pallas_rungs import extras
+from pallas_rungs.performance.provenance import MEASUREMENT, UNKNOWN, Provenance, Quantity
+from pallas_rungs.performance.units import SECONDS
 
 CHIPS: Final = {
     "nvidia_a100-sxm4-40gb": "A100",
@@ -96,6 +98,13 @@ class Entry:
         return json.loads(config), self.medians[config]
 
     @property
+    def quantity(self) -> Quantity | None:
+        """The median of the fastest configuration, with where it comes from; None without one."""
+        if self.fastest is None:
+            return None
+        return Quantity(self.fastest[1] / 1e3, SECONDS, provenance(self.chip, self.shapes))
+
+    @property
     def shapes(self) -> str:
         """The arrays of the call in words, and what else in its key is not at rest."""
         told = [f"{name} {value}" for name, value in self.key.items() if _is_array(value)]
@@ -121,6 +130,29 @@ def kind_of(implementation: str) -> str:
         if implementation.startswith(start):
             return kind
     return "XLA"
+
+
+def provenance(chip: str, arguments: str) -> Provenance:
+    """Return where medians of a chip come from.
+
+    Args:
+      chip: one of the names of `CHIPS`.
+      arguments: of which call, or of which calls, in words.
+
+    Raises:
+      ExtraMissingError: tokamax is not here.
+    """
+    version = extras.version("tokamax")
+    return Provenance(
+        MEASUREMENT,
+        chip,
+        (arguments,),
+        "median of the five times that the library ships of its fastest configuration; with which "
+        "jax and which compiler they were measured it does not say",
+        {"tokamax": version},
+        date=UNKNOWN,
+        code=f"of tokamax {version}",
+    )
 
 
 def data_folder() -> Path:

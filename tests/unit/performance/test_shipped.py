@@ -43,6 +43,9 @@ def library(tmp_path, monkeypatch):
         },
     }.items():
         (data / f"{name}.json").write_text(json.dumps(entries))
+    info = tmp_path / "tokamax-9.8.7.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tokamax\nVersion: 9.8.7\n")
     source = tmp_path / "tokamax" / "_src"
     source.mkdir()
     (source / "mosaic.py").write_text("class PallasMosaicGpuRaggedDot(Base):\n  pass\n")
@@ -68,6 +71,16 @@ def test_an_entry_has_the_median_of_each_configuration_and_the_fastest(library):
     assert first.fastest == ({"block": 64}, 2.0)
     assert second.fastest is None
     assert first.shapes == "lhs bf16[8,4], rhs bf16[2,4,16], 2 groups"
+
+
+def test_a_median_says_whose_it_is_and_that_nobody_dated_it(library):
+    entry, without = shipped.shipped("B200")[:2]
+    assert without.quantity is None
+    median = entry.quantity
+    assert str(median) == "2 ms"
+    said = median.provenance.caption()
+    assert said.startswith("measurement, on B200: lhs bf16[8,4], rhs bf16[2,4,16], 2 groups;")
+    assert "tokamax 9.8.7; on a day that is not known; code of tokamax 9.8.7" in said
 
 
 def test_calls_meet_by_key_whatever_the_order_of_its_names(library):
