@@ -12,7 +12,7 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,7 +71,7 @@ class Entry:
     key: Mapping[str, Any]
     medians: Mapping[str, float]
 
-    @property
+    @cached_property
     def operation(self) -> str:
         """One of `OPERATIONS`, with ``, vjp`` behind it for a gradient; empty for all others."""
         for name, pattern in OPERATIONS.items():
@@ -84,7 +84,7 @@ class Entry:
         """What its kernel is written for: one of the values of `KINDS`, or ``XLA``."""
         return kind_of(self.implementation)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The key in one line: equal for equal calls, whatever implementation was measured."""
         return json.dumps(self.key, sort_keys=True)
