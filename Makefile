@@ -61,7 +61,7 @@ tokamax: setup
 validate-estimator: tokamax
 	@.venv/bin/python tools/validate_estimator.py $(WITH)
 
-records: cuda
+records: cuda library
 	@.venv/bin/python tools/renew_records.py
 
 bench: setup
