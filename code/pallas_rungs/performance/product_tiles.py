@@ -37,7 +37,7 @@ TILES: Final = {
     "v6e": ProductTile((1024, 1024), 48 * MIB),
     "tpu7x": ProductTile((1024, 1024), 48 * MIB),
 }
-"""By chip; v4 is not among them, since all of K = 4096 in blocks of this kind is more than its VMEM."""
+"""By chip. v4 is not among them: blocks with all of K = 4096 are more than its VMEM."""
 
 
 def product_for(chip: str, *, gelu: bool = False, **changed: Any) -> partial[jax.Array]:

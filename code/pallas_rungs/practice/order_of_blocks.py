@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -64,11 +65,11 @@ def check(place: Place) -> None:
             raise AssertionError(
                 f"{grid}: {made}\nHint: the programs together must make each block once"
             )
-        for number, (before, after) in enumerate(zip(made, made[1:], strict=False)):
+        for number, (before, after) in enumerate(itertools.pairwise(made)):
             if before[0] != after[0] and before[1] != after[1]:
                 raise AssertionError(
-                    f"{grid}: after {before} comes {after}, so step {number + 1} reads both operands "
-                    "anew\nHint: begin a row where the one before has ended"
+                    f"{grid}: after {before} comes {after}, so step {number + 1} reads "
+                    "both operands anew\nHint: begin a row where the one before has ended"
                 )
 
 

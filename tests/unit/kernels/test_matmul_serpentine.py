@@ -1,5 +1,6 @@
 """The products that turn round, against NumPy in float64; their order; their refusals."""
 
+import itertools
 import math
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_each_block_is_made_once_and_one_operand_changes_at_a_time(
     made = [out for _, _, out in order]
     assert sorted(made) == list(np.ndindex(rows, columns))
     assert all(x == (out[0], 0) and y == (0, out[1]) for x, y, out in order)
-    for before, after in zip(order, order[1:], strict=False):
+    for before, after in itertools.pairwise(order):
         assert sum(one != other for one, other in zip(before[:2], after[:2], strict=True)) == 1
 
 
