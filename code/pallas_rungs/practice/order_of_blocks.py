@@ -75,12 +75,12 @@ def check(place: Place) -> None:
 
 def _in_order(place: Place, rows: int, columns: int) -> list[tuple[int, int]]:
     """The blocks that the programs of a grid make, in the order of the grid."""
-    i, j = np.divmod(np.arange(rows * columns, dtype=np.int32), columns)
-    try:
-        found = jax.vmap(lambda i, j: jnp.stack(place(i, j, rows, columns)))(i, j)
+    try:  # as an index map is: once, on values that are not known
+        jax.make_jaxpr(lambda i, j: place(i, j, rows, columns))(jnp.int32(0), jnp.int32(0))
     except jax.errors.ConcretizationTypeError as error:
         raise AssertionError(
             "a branch of Python's on a traced value.\n"
             "Hint: an index map is traced once for all programs; choose with jnp.where"
         ) from error
-    return [(int(row), int(column)) for row, column in found]
+    made = (place(np.int32(i), np.int32(j), rows, columns) for i, j in np.ndindex(rows, columns))
+    return [(int(row), int(column)) for row, column in made]
