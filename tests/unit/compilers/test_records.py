@@ -8,7 +8,7 @@ import pytest
 
 from pallas_rungs.claims import claim
 from pallas_rungs.compilers.once import FOLDER
-from pallas_rungs.compilers.records import RENEW, RecordError, live, live_or_recorded
+from pallas_rungs.compilers.records import RENEW, RecordError, from_record, live, live_or_recorded
 
 
 class Compiler:
@@ -102,6 +102,22 @@ def test_renewing_leaves_a_record_that_still_holds_as_it_is(
     recorded.says = []
     live_or_recorded("softmax", recorded.ask, recorded)
     assert json.loads(file.read_text()) == {**kept, "value": []}
+
+
+def test_what_takes_long_is_read_from_its_record_and_asked_only_to_renew_it(
+    build: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build.says = {"spills": 4}
+    known = from_record("softmax", build.ask, build)
+    assert build.count == 1
+    assert known.value == {"spills": 3, "units": ["MXU"]}
+    assert known.remark.startswith("from a record of")
+    monkeypatch.setenv(RENEW, "1")
+    assert from_record("softmax", build.ask, build).value == {"spills": 4}
+    monkeypatch.delenv(RENEW)
+    assert from_record("softmax", build.ask, Compiler(here=False)).value == {"spills": 4}
+    with pytest.raises(RecordError, match=r"no record 'add'.*make records.*add\.json"):
+        from_record("add", build.ask, build)
 
 
 @pytest.mark.usefixtures("build")
