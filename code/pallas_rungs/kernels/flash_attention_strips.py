@@ -98,6 +98,9 @@ def flash_attention_strips_kernel(
     @pl.when(j == i)
     def _() -> None:
         fold(diagonal=True)
+
+    @pl.when(j == pl.num_programs(2) - 1)
+    def _() -> None:
         total = jnp.sum(l_ref[...], axis=1, keepdims=True)
         o_ref[...] = (acc_ref[...] / total).astype(o_ref.dtype)
         lse_ref[...] = ((m_ref[:, :1] + jnp.log2(total)) / LOG2_E).T
