@@ -60,7 +60,8 @@ def _parts_of(function: Any, seen: frozenset[int]) -> dict[str, str]:
     seen |= {id(function)}
     if isinstance(function, partial):
         given = _spelled((function.args, sorted(function.keywords.items())))
-        return {**_parts_of(function.func, seen), f"<given to {function.func!s:.40}>": given}
+        name = getattr(function.func, "__qualname__", type(function.func).__name__)
+        return {**_parts_of(function.func, seen), f"<given to {name}>": given}
     function = inspect.unwrap(function)
     module = getattr(function, "__module__", None)
     if module and module.partition(".")[0] == PACKAGE:
