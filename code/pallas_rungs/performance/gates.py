@@ -14,15 +14,18 @@ from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.pallas.ops.tpu import flash_attention as jax_flash
+import numpy as np
 
-from pallas_rungs.kernels.flash_attention_forward import flash_attention_forward
-from pallas_rungs.kernels.layer_norm import layer_norm
-from pallas_rungs.kernels.matmul_gelu import matmul_gelu
+from pallas_rungs.kernels.case import BFLOAT16_RTOL
+from pallas_rungs.kernels.layer_norm import layer_norm, layer_norm_reference
+from pallas_rungs.kernels.matmul import matmul_reference
+from pallas_rungs.kernels.matmul_gelu import matmul_gelu, matmul_gelu_reference
 from pallas_rungs.kernels.matmul_scratch import matmul_scratch
-from pallas_rungs.kernels.rms_norm import rms_norm
-from pallas_rungs.kernels.softmax import softmax
+from pallas_rungs.kernels.rms_norm import rms_norm, rms_norm_reference
+from pallas_rungs.kernels.softmax import softmax, softmax_reference
 from pallas_rungs.performance import rivals
+from pallas_rungs.performance.causal import causal_flash, causal_reference
+from pallas_rungs.performance.jax_flash import causal_flash_of_jax
 from pallas_rungs.performance.sources import code_hash
 
 MORE_BYTES: Final = 1.01
@@ -55,6 +58,8 @@ class Gate:
       configuration: chip -> the keyword arguments that the kernel is called with there.
       rivals: what it is compared with, the most telling first.
       arguments: shapes and dtypes, the same for both sides.
+      reference: the same in float64, of NumPy arrays, for whoever measures.
+      tolerance: the largest error of a measured result, as a part of its largest value.
       ahead_somewhere: whether the kernel must take less than the first rival on at least one chip.
       bytes_once: whether the kernel may move its arguments and results once only, and 1 % more.
     """
@@ -65,6 +70,8 @@ class Gate:
     configuration: Mapping[str, Mapping[str, Any]]
     rivals: tuple[Rival, ...]
     arguments: tuple[jax.ShapeDtypeStruct, ...]
+    reference: Callable[..., Any]
+    tolerance: float = 2 * BFLOAT16_RTOL
     ahead_somewhere: bool = False
     bytes_once: bool = False
     results: tuple[jax.ShapeDtypeStruct, ...] = field(init=False)
@@ -115,36 +122,17 @@ class Gate:
         made.__name__ = self.kernel.__name__  # type: ignore[attr-defined] # the compiler names it so
         return made
 
+    def arrays(self, seed: int = 0) -> tuple[np.ndarray, ...]:
+        """Return normally distributed arrays of the gate's shapes and dtypes."""
+        rng = np.random.default_rng(seed)
+        return tuple(
+            rng.standard_normal(it.shape, np.float32).astype(it.dtype) for it in self.arguments
+        )
+
     def code(self, chip: str, rival: Rival | None = None) -> str:
         """Return the hash of the kernel as it is called on a chip, or of a rival, with its task."""
         call = self.call(chip) if rival is None else rival.call
         return code_hash(call, given=[str(it) for it in self.arguments])
-
-
-def flash_of_jax(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Return causal attention of each head by the flash kernel that jax ships, its own blocks.
-
-    Args:
-      q: (heads, Tq, d).
-      k: (heads, Tk, d).
-      v: (heads, Tk, d).
-
-    Returns:
-      (heads, Tq, d).
-    """
-    heads = (x[None] for x in (q, k, v))
-    out: jax.Array = jax_flash.flash_attention(*heads, causal=True, sm_scale=q.shape[-1] ** -0.5)
-    return out[0]
-
-
-def causal_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Return causal attention as written for XLA, from whole rows of scores: (heads, Tq, d)."""
-    return rivals.attention(q, k, v, causal=True)
-
-
-def own_flash(q: jax.Array, k: jax.Array, v: jax.Array, **options: Any) -> jax.Array:
-    """Return causal attention by this book's kernel, without the logsumexp: (heads, Tq, d)."""
-    return flash_attention_forward(q, k, v, causal=True, **options)[0]
 
 
 def _arrays(*shapes: tuple[int, ...], dtype: Any = jnp.bfloat16) -> tuple[Any, ...]:
@@ -173,6 +161,7 @@ GATES: Final = (
             Rival("XLA", rivals.matmul, {"v5e": 1.03, "v5p": 1.03, "v6e": 1.10, "tpu7x": 1.10}),
         ),
         arguments=_MATRICES,
+        reference=matmul_reference,
         ahead_somewhere=True,
     ),
     Gate(
@@ -182,6 +171,7 @@ GATES: Final = (
         configuration=_everywhere("v5e v6e", block=(1024, 512, 1024)),
         rivals=(Rival("XLA", rivals.matmul_gelu, {"v5e": 1.03, "v6e": 1.10}),),
         arguments=_MATRICES,
+        reference=matmul_gelu_reference,
     ),
     Gate(
         "softmax",
@@ -190,6 +180,7 @@ GATES: Final = (
         configuration=_everywhere("v5e v6e", bm=16),
         rivals=_rows(0.55, rivals.softmax),
         arguments=_arrays((2048, 32768)),
+        reference=softmax_reference,
         bytes_once=True,
     ),
     Gate(
@@ -199,6 +190,7 @@ GATES: Final = (
         configuration=_everywhere("v5e v6e", bm=256),
         rivals=_rows(0.62, rivals.layer_norm),
         arguments=_ROWS + 2 * _PER_COLUMN,
+        reference=layer_norm_reference,
         bytes_once=True,
     ),
     Gate(
@@ -208,18 +200,20 @@ GATES: Final = (
         configuration=_everywhere("v5e v6e", bm=256),
         rivals=_rows(0.68, rivals.rms_norm),
         arguments=_ROWS + _PER_COLUMN,
+        reference=rms_norm_reference,
         bytes_once=True,
     ),
     Gate(
         "attention",
         "causal attention, 16 heads of 4096 × 128, bfloat16",
-        kernel=own_flash,
+        kernel=causal_flash,
         configuration=_everywhere("v5e v6e", block=(1024, 1024)),
         rivals=(
-            Rival("jax's flash kernel", flash_of_jax, {"v5e": 1.10, "v6e": 1.10}),
-            Rival("XLA", causal_attention, {"v5e": 1.0, "v6e": 1.0}),
+            Rival("jax's flash kernel", causal_flash_of_jax, {"v5e": 1.10, "v6e": 1.10}),
+            Rival("XLA", partial(rivals.attention, causal=True), {"v5e": 1.0, "v6e": 1.0}),
         ),
         arguments=3 * _arrays((16, 4096, 128)),
+        reference=causal_reference,
     ),
 )
 """All gates, in the order of the table."""

@@ -11,14 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pallas_rungs.kernels.flash_attention_forward import flash_attention_forward_reference
 from pallas_rungs.kernels.gpu.flash_attention import flash_attention_by_triton
 from pallas_rungs.kernels.gpu.layer_norm import layer_norm_by_triton
 from pallas_rungs.kernels.gpu.matmul import matmul_by_triton, matmul_tiles_by_wgmma
 from pallas_rungs.kernels.gpu.softmax import softmax_by_mosaic_gpu, softmax_by_triton
 from pallas_rungs.kernels.layer_norm import layer_norm_reference
+from pallas_rungs.kernels.matmul import matmul_reference
 from pallas_rungs.kernels.softmax import softmax_reference
 from pallas_rungs.performance import rivals
+from pallas_rungs.performance.causal import causal_reference
 from pallas_rungs.performance.sources import code_hash
 
 HALF: Final = 2.0**-11
@@ -71,21 +72,6 @@ class GpuTask:
         )
 
 
-def _product(x: Any, y: Any) -> np.ndarray:
-    return np.asarray(np.asarray(x, np.float64) @ np.asarray(y, np.float64))
-
-
-def _causal_attention(q: Any, k: Any, v: Any) -> np.ndarray:
-    """Attention of each head in float64, one head after the other: their scores fill much memory."""
-    heads = zip(*(np.asarray(x, np.float64) for x in (q, k, v)), strict=True)
-    found = [flash_attention_forward_reference(*head, causal=True)[0] for head in heads]
-    return np.stack(found)
-
-
-def _causal_rival(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    return rivals.attention(q, k, v, causal=True)
-
-
 def _arrays(dtype: Any, *shapes: tuple[int, ...]) -> tuple[jax.ShapeDtypeStruct, ...]:
     return tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes)
 
@@ -98,7 +84,7 @@ TASKS: Final = (
         kernel=matmul_by_triton,
         configuration={"block": 128},
         rival=rivals.matmul,
-        reference=_product,
+        reference=matmul_reference,
         arguments=_MATRICES,
         tolerance=2 * HALF,
         tensor_cores=True,
@@ -108,7 +94,7 @@ TASKS: Final = (
         kernel=matmul_tiles_by_wgmma,
         configuration={"block": (128, 128)},
         rival=rivals.matmul,
-        reference=_product,
+        reference=matmul_reference,
         arguments=_MATRICES,
         tolerance=2 * HALF,
         tensor_cores=True,
@@ -144,12 +130,25 @@ TASKS: Final = (
     GpuTask(
         "flash attention, Triton",
         kernel=flash_attention_by_triton,
-        configuration={"causal": True, "block": (64, 64)},
-        rival=_causal_rival,
-        reference=_causal_attention,
+        configuration={"causal": True, "block": (128, 64), "num_warps": 8},
+        rival=partial(rivals.attention, causal=True),
+        reference=causal_reference,
         arguments=_arrays(jnp.float16, *[(16, 4096, 64)] * 3),
         tolerance=8 * HALF,
         tensor_cores=True,
     ),
 )
 """All of them, in the order of the table: the first ones first where time runs out."""
+
+
+def task_named(name: str) -> GpuTask:
+    """Return a task by its name.
+
+    Raises:
+      LookupError: there is no such task; the message lists them.
+    """
+    for task in TASKS:
+        if task.name == name:
+            return task
+    known = "; ".join(task.name for task in TASKS)
+    raise LookupError(f"no task is called {name!r}; there are {known}")
