@@ -25,6 +25,7 @@ MIME: Final = "application/vnd.pallas-rungs.provenance+json"
 """The MIME type by which an output carries the provenance of its figures: a list of JSON forms."""
 
 _CAPTION: Final = re.compile(r"\b(?:estimate|measurement)s?\b[^\n]*;[^\n]*\bjax(?:lib)? \d")
+_FEW: Final = 4
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -163,7 +164,9 @@ def _caption(several: list[Provenance]) -> str:
     parts.append(", ".join(f"{name} {version}" for name, version in first.versions.items()))
     parts.append(f"of {first.date}" if first.date else "made in this build")
     codes = sorted({one.code for one in several if one.code})
-    if codes:
+    if len(codes) > _FEW:
+        parts.append(f"hashes of {len(codes)} codes in the record")
+    elif codes:
         parts.append("code " + ", ".join(map(_abridged, codes)))
     return "; ".join(parts)
 

@@ -171,4 +171,14 @@ def _bare(source: str) -> str:
             first = body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = body[1:] or [ast.Pass()]
-    return ast.dump(tree)
+    return _tree_as_text(tree)
+
+
+def _tree_as_text(node: Any) -> str:
+    """A syntax tree as text: the same in every version of Python, so without what is empty."""
+    if isinstance(node, list):
+        return f"[{', '.join(map(_tree_as_text, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = (f"{n}={_tree_as_text(v)}" for n, v in ast.iter_fields(node) if v not in (None, []))
+    return f"{type(node).__name__}({', '.join(fields)})"
