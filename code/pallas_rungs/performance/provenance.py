@@ -115,9 +115,6 @@ class Provenance:
         Raises:
           ProvenanceError: something is missing; the message names the field.
         """
-        for name in _NEEDED:
-            if not data.get(name):
-                raise _lacks(name)
         given: dict[str, Any] = {field.name: data.get(field.name) for field in fields(cls)}
         return cls(**given)
 
