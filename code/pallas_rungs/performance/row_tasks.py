@@ -1,6 +1,6 @@
 """Tasks that go over rows: kernel, rival, the rows of a block for each chip, and the goal.
 
-The size of a block was found by estimating the three kernels with 8 to 1024 rows at the shapes
+The size of a block was found by estimating the three kernels with 8 to 512 rows at the shapes
 below, bfloat16, with jax 0.12.0.1 and libtpu 0.0.50.1; the page "Fusion that pays" shows what
 smaller ones cost. Kept is a rule and not a number for each shape: an eighth of the VMEM that a
 kernel is given. Two arrays in two buffers each are four blocks, and two float32 copies of a
