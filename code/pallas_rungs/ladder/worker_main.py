@@ -9,6 +9,7 @@ process.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import faulthandler
@@ -24,6 +25,7 @@ from pallas_rungs.compilers.wire import read_frame, write_frame
 from pallas_rungs.ladder.loading import (
     LoadError,
     check_arguments_fit,
+    check_names_fit,
     find_symbol,
     load_file,
     own_files,
@@ -136,6 +138,8 @@ class _Session:
             ) from None
         for problem in problems if args is not None else ():
             check_arguments_fit(problem.function, request["symbol"], args or (), kwargs)
+        for problem in problems:
+            check_names_fit(problem.function, request["symbol"], request["over"])
         self._problems = [_with_tolerance(problem, request) for problem in problems]
         return {
             "problems": [problem.name for problem in self._problems],
@@ -184,10 +188,13 @@ class _Session:
         from pallas_rungs.ir.errors import IRError
         from pallas_rungs.ladder.diagnose import in_full, kernel_error
         from pallas_rungs.ladder.pretend import Pretend, why_name_the_chip
+        from pallas_rungs.ladder.protocol import configured
         from pallas_rungs.ladder.rungs.tracing import traced
         from pallas_rungs.performance import EstimateError, estimate
+        from pallas_rungs.performance.sweep import failed
 
         problem, chip = self._problems[request["problem"]], request["chip"]
+        problem = configured(problem, ast.literal_eval(request["configuration"]))
         try:
             with Pretend(chip, 1).applied():
                 program = traced(problem)
@@ -198,11 +205,17 @@ class _Session:
                 time_limit=request["time_limit"],
             )
         except EstimateError as error:
-            return {"error": str(error), "kind": error.kind}
+            told = failed(None, error).told()
+            return {"error": str(error), "kind": error.kind, "told": told}
         except IRError as error:
-            return {"error": f"the compiler's dump is not as it is known here: {error}", "kind": ""}
+            said = f"the compiler's dump is not as it is known here: {error}"
+            return {"error": said, "kind": "", "told": failed(None, error).told()}
         except BaseException as error:
-            told = {"error": _says("not lowered", error, self._path), "kind": "refused"}
+            told = {
+                "error": _says("not lowered", error, self._path),
+                "kind": "refused",
+                "told": failed(None, error).told(),
+            }
             if not self._level:
                 told["escalate"] = why_name_the_chip(0, in_full(kernel_error(error)))
             return told

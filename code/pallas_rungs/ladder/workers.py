@@ -49,6 +49,7 @@ class FileRequest:
       seed: seed of random inputs.
       rtol: relative tolerance, None for the default.
       atol: absolute tolerance, None for the default.
+      over: names of arguments that an estimate will be given beside those.
     """
 
     path: str
@@ -59,6 +60,7 @@ class FileRequest:
     seed: int = 0
     rtol: float | None = None
     atol: float | None = None
+    over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,10 @@ class FileWorker:
         """Start the process without waiting for it."""
         self._worker.start()
 
+    def interrupt(self) -> None:
+        """Kill the process from another thread than the one that waits for it."""
+        self._worker.interrupt()
+
     def close(self) -> None:
         """End the process."""
         self._worker.close()
@@ -277,18 +283,25 @@ class FileWorker:
             return Attempted(self._noted(self._crashed(rung, target, outcome)))
         return Attempted(self._noted(self._timed_out(rung, target, outcome)))
 
-    def estimate(self, problem: int, chip: str) -> dict[str, Any]:
+    def estimate(self, problem: int, chip: str, configuration: str = "{}") -> dict[str, Any]:
         """Estimate the time of one problem on a chip, in a fresh process if the last one is gone.
 
+        Args:
+          problem: its number.
+          chip: the chip.
+          configuration: further arguments by name, as Python writes a dict of literals.
+
         Returns:
-          `estimate` (plain JSON data) and `text`; or `error`, the `kind` of what came of compiling
-          and, where it may help to name the chip before the import, why, as `escalate`.
+          `estimate` (plain JSON data) and `text`; or `error`, the `kind` of what came of compiling,
+          both as a sweep keeps them, as `told`, and, where it may help to name the chip before the
+          import, why, as `escalate`.
         """
         self.load()
         header = {
             "op": "estimate",
             "problem": problem,
             "chip": chip,
+            "configuration": configuration,
             "time_limit": self.time_limit,
         }
         try:

@@ -85,8 +85,11 @@ class Trial:
         told: dict[str, Any] = {"configuration": _plain(self.configuration)}
         if self.estimate is not None:
             return {**told, "estimate": self.estimate.to_json()}
-        told |= {"kind": self.kind, "error_type": self.error_type, "message": self.message}
-        return told | ({"memory": self.memory} if self.memory else {})
+        return told | {name: value for name, value in self.told().items() if value is not None}
+
+    def told(self) -> dict[str, Any]:
+        """Return why there is no estimate, as plain JSON data."""
+        return {name: getattr(self, name) for name in ("kind", "error_type", "message", "memory")}
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,7 @@ class Sweep:
         return sweep_html(self)
 
 
-class SweepInterrupted(KeyboardInterrupt):  # noqa: N818
+class SweepInterrupted(KeyboardInterrupt):
     """A sweep was interrupted; nothing that it had estimated is lost.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pallas_rungs.ir.memory_overflow import in_words, memory_overflow
 from pallas_rungs.ladder.diagnose import error_from_text
 from pallas_rungs.ladder.gaps import attribute
 from pallas_rungs.ladder.pretend import Pretend
@@ -21,7 +22,6 @@ from pallas_rungs.ladder.rungs.tracing import (
 )
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import KernelError, Verdict
-from pallas_rungs.ir.memory_overflow import in_words, memory_overflow
 
 if TYPE_CHECKING:
     from pallas_rungs.compilers.outcome import CompilerOutcome
