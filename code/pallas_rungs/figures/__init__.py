@@ -22,6 +22,7 @@ from pallas_rungs.figures.rooflines import Roof, rooflines
 from pallas_rungs.figures.stays import block_moves, bytes_fetched, bytes_moved, times_moved
 from pallas_rungs.figures.svg import SVG, Figure
 from pallas_rungs.figures.tables import Table, table
+from pallas_rungs.figures.times import Sourced, TimeTable, Told, sourced, time_table, told
 from pallas_rungs.figures.visits import block_visits
 from pallas_rungs.figures.walk import grid_walk
 
@@ -32,7 +33,10 @@ __all__ = [
     "Figure",
     "FilteredTable",
     "Roof",
+    "Sourced",
     "Table",
+    "TimeTable",
+    "Told",
     "bars",
     "block_moves",
     "block_ownership",
@@ -57,6 +61,9 @@ __all__ = [
     "record_of",
     "ring_steps",
     "rooflines",
+    "sourced",
     "table",
+    "time_table",
     "times_moved",
+    "told",
 ]
