@@ -79,6 +79,11 @@ def add(commands: Any) -> None:
         "--no-cache", action="store_true", help="compile anew, whatever the disk cache holds"
     )
     climb.add_argument(
+        "--no-estimate",
+        action="store_true",
+        help="estimate no time beside the rung compile; it does for TPUs, and changes no verdict",
+    )
+    climb.add_argument(
         "--watch",
         action="store_true",
         help="climb again whenever a file is saved that the kernel was imported from",
@@ -116,6 +121,7 @@ def _climb(options: argparse.Namespace) -> int:
             "rtol": options.rtol,
             "atol": options.atol,
             "cache": not options.no_cache,
+            "estimates": not options.no_estimate,
         }
         if options.junit is not None:
             _see_that_it_can_be_written(options.junit)

@@ -36,7 +36,8 @@ kernel or the compiler refuses is a result as well, and stands in the table with
 
 exit code
   0 each sweep has a best configuration · 1 one has none, or nothing to be held against · 2 a target
-  could not be tried at all · 3 there is no compiler here · 130 interrupted: what there is is printed
+  could not be tried at all · 3 there is no compiler here · 130 interrupted (what was
+  estimated until then is printed)
 """
 
 

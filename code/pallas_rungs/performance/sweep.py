@@ -17,13 +17,12 @@ from typing import Any, Final
 
 from pallas_rungs.compilers.chips import Chip
 from pallas_rungs.compilers.crew import Crew
-from pallas_rungs.compilers.dumps import Dumper
+from pallas_rungs.compilers.dumps import FOR_ESTIMATES, Dumper
 from pallas_rungs.compilers.libtpu import installed_versions, why_unavailable
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.memory_overflow import in_words, memory_overflow
 from pallas_rungs.performance.clock import clock_of
 from pallas_rungs.performance.estimate import (
-    KINDS,
     METHOD,
     TIME_LIMIT,
     Estimate,
@@ -288,7 +287,7 @@ def sweep(
         )
 
     try:
-        with Crew(lambda: Dumper(KINDS), do, workers) as crew:
+        with Crew(lambda: Dumper(FOR_ESTIMATES), do, workers) as crew:
             for place, (configuration, make) in enumerate(asked):
                 try:
                     program = prepare(make(), *args, chip=name, kwargs=kwargs)
