@@ -255,13 +255,12 @@ def sweep(
     if reason := why_unavailable():
         raise EstimateError("unavailable", reason)
     made = _making(fn, by_name=isinstance(over, Mapping))
-    named = str(getattr(fn, "__name__", type(fn).__name__))
     asked: list[tuple[Any, Callable[[], Callable[..., Any]]]] = [
         (configuration, partial(made, configuration)) for configuration in configurations
     ]
     if against is not None:
         rival = against
-        asked.append((str(getattr(rival, "__name__", type(rival).__name__)), lambda: rival))
+        asked.append((_name_of(rival), lambda: rival))
     ended: dict[int, Trial] = {}
 
     def note(place: int, trial: Trial) -> None:
@@ -275,7 +274,7 @@ def sweep(
             for place, (configuration, _) in enumerate(asked)
         ]
         held = trials.pop() if against is not None else None
-        return Sweep(named, name, tuple(trials), held, installed_versions())
+        return Sweep(_name_of(fn), name, tuple(trials), held, installed_versions())
 
     def do(dumper: Dumper, task: tuple[Any, Program]) -> Trial:
         configuration, program = task
@@ -355,14 +354,13 @@ def failed(configuration: Any, error: BaseException) -> Trial:
 
 
 def _making(fn: Callable[..., Any], *, by_name: bool) -> Callable[[Any], Callable[..., Any]]:
-    """Return what makes a function of a configuration; every one has the name of `fn`."""
+    """Return what makes a function of a configuration, under the name of what it was made of."""
 
     def made(configuration: Any) -> Callable[..., Any]:
         if by_name:
             function = partial(fn, **configuration)
-            named: Any = fn
         else:
-            function = named = fn(configuration)
+            function = fn(configuration)
             if not callable(function):
                 raise TypeError(
                     f"the function of a configuration returned {function!r}, which is no function"
@@ -371,10 +369,16 @@ def _making(fn: Callable[..., Any], *, by_name: bool) -> Callable[[Any], Callabl
         def call(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
-        call.__name__ = str(getattr(named, "__name__", call.__name__))
+        call.__name__ = _name_of(function)  # the compiler names programs by it
         return call
 
     return made
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _first_line(text: str) -> str:
