@@ -237,7 +237,7 @@ def sweep(
         kind, one after the other.
       chip: a TPU chip whose constants are known (`clock.CLOCKS`).
       against: a function of the same arguments that every configuration is held against.
-      kwargs: further arguments by name, the same for all.
+      kwargs: further arguments by name, the same for all, `against` included.
       workers: compilers at work, a process each; as many as there are cores, if not given.
       time_limit: seconds that the compiler may take for each.
       progress: called in this thread, in the order in which configurations end.
