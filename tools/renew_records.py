@@ -16,19 +16,23 @@ import cuda_extra
 from pallas_rungs.book.execute import kernel_environment
 from pallas_rungs.book.notebooks import read_chapter
 from pallas_rungs.book.session import Session
-from pallas_rungs.compilers.records import RENEW, live_or_recorded
+from pallas_rungs.compilers.records import RENEW, live_or_recorded, recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT / "code"
-CELL_SECONDS = 300
+CELL_SECONDS = 3600  # a page that shows a long record makes all of it in one cell
 
 
 def main() -> int:
     """Executes the chapters one after the other; 1 where one cannot be read or a cell fails."""
     if cuda_extra.here():
         os.environ["PYTHONPATH"] = str(cuda_extra.FOLDER)
-    asked = live_or_recorded.__name__
-    pages = [page for page in sorted(ROOT.glob("book/*/*.md")) if asked in page.read_text("utf-8")]
+    asking = tuple(f" {asked.__name__}(" for asked in (live_or_recorded, recorded))
+    pages = [
+        page
+        for page in sorted(ROOT.glob("book/*/*.md"))
+        if any(asked in page.read_text("utf-8") for asked in asking)
+    ]
     return max((_renew(page) for page in pages), default=0)
 
 
