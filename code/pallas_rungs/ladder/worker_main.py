@@ -144,10 +144,11 @@ class _Session:
             raise LoadError(
                 _says(f"{path.name}: its cases could not be made", error, path)
             ) from None
-        for problem in problems if args is not None else ():
-            check_arguments_fit(problem.function, request["symbol"], args or (), kwargs)
         for problem in problems:
             check_names_fit(problem.function, request["symbol"], request["over"])
+        by_name = {**kwargs, **dict.fromkeys(request["over"])}
+        for problem in problems if args is not None else ():
+            check_arguments_fit(problem.function, request["symbol"], args or (), by_name)
         self._problems = [_with_tolerance(problem, request) for problem in problems]
         return {
             "problems": [problem.name for problem in self._problems],

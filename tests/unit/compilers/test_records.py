@@ -175,7 +175,7 @@ def test_of_a_long_record_only_the_sample_is_asked_again(tiles: Tiles) -> None:
 
 def test_a_sample_that_is_no_longer_so_is_an_error(tiles: Tiles) -> None:
     tiles.slow = "b"
-    with pytest.raises(RecordError, match="of 'b', and the compiler says .*9.* now; where the"):
+    with pytest.raises(RecordError, match=r"of 'b', and the compiler says .*9.* now; where the"):
         long_record("tiles", tiles.tiles, KEYS, ["b"], tiles)
     tiles.slow = "c"  # what is not asked again cannot be noticed
     assert long_record("tiles", tiles.tiles, KEYS, ["b"], tiles).value["c"] == {"cycles": 1}
