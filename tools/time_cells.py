@@ -4,6 +4,7 @@ Usage: time_cells.py CHAPTER... [--least SECONDS]
 
 A chapter is a path such as book/start/edges.md. Nothing is stored and no page is written; the
 verdict cache is left aside, as in the gate. Times are this machine's, for comparing cells only.
+Outputs that show a figure without its provenance are named, as the build does.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pallas_rungs.book.execute import kernel_environment
+from pallas_rungs.book.figures_check import output_faults
 from pallas_rungs.book.notebooks import read_chapter
 from pallas_rungs.book.session import Session
 
@@ -54,7 +56,10 @@ def _time(path: Path, least: float) -> int:
             print(f"  {seconds:6.2f} s  {first[:90]}")
     if failure is not None:
         print(f"{shown}: {failure}", file=sys.stderr)
-    return int(failure is not None)
+    bare = output_faults(chapter, chapter.notebook)
+    for fault in bare:
+        print(fault, file=sys.stderr)
+    return int(failure is not None or bool(bare))
 
 
 def _seconds(execution: dict[str, str]) -> float:

@@ -13,6 +13,7 @@ PARTS = (
     "execute",
     "captions",
     "gather",
+    "figures_check",
     "excerpts",
     "exhibits",
     "theme",

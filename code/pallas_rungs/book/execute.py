@@ -31,6 +31,7 @@ from pallas_rungs.claims import MIME
 from pallas_rungs.compilers import libtpu
 from pallas_rungs.compilers.once import FOLDER
 from pallas_rungs.compilers.service import ADDRESS_VARIABLE
+from pallas_rungs.performance.provenance import MIME as PROVENANCE
 
 _log = logging.getLogger(__name__)
 
@@ -217,7 +218,8 @@ def read_executed(text: str, *, docname: str) -> NotebookNode:
     notebook = _filled(_current[0], docname)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            output.get("data", {}).pop(MIME, None)
+            for own in (MIME, PROVENANCE):
+                output.get("data", {}).pop(own, None)
     return notebook
 
 

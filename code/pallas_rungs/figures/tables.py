@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
+from typing import Any, Final
 
 from markdown_it import MarkdownIt
 
 from pallas_rungs.figures.glyphs import STATUSES, check_status, glyph
 from pallas_rungs.figures.svg import el
 from pallas_rungs.figures.theme import stylesheet
+from pallas_rungs.performance.provenance import MIME
+
+CONSTANTS: Final = "constants"
+"""The kind that marks constants of chips in an output, beside estimates and measurements."""
 
 _INLINE = MarkdownIt("commonmark", {"html": False})
 _CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
@@ -50,26 +55,39 @@ class Table:
         markup: the `table` element.
         plain: the same as text.
         label: its name for readers who hear the page.
+        source: where constants of chips in it come from; empty where it holds none.
     """
 
     markup: str
     plain: str
     label: str
+    source: str = ""
 
     def __repr__(self) -> str:
-        return self.plain
+        return f"{self.plain}\n{self._told}" if self.source else self.plain
+
+    @property
+    def _told(self) -> str:
+        return f"Constants of chips, not measured here: {self.source}."
 
     def _repr_html_(self) -> str:
         style = stylesheet(self.markup + _CSS) + _CSS
         return (
             f'<div class="pr-figure"><style>{style}</style><div class="pr-scroll" role="region" '
             f'tabindex="0" aria-label="{escape(self.label)}">{self.markup}</div></div>'
+            + (
+                f'<p class="pr-provenance"><small>{escape(self._told)}</small></p>'
+                * bool(self.source)
+            )
         )
 
     def _repr_mimebundle_(
         self, include: Sequence[str] | None = None, exclude: Sequence[str] | None = None
-    ) -> dict[str, str]:
-        return {"text/html": self._repr_html_(), "text/plain": str(self)}
+    ) -> dict[str, Any]:
+        bundle: dict[str, Any] = {"text/html": self._repr_html_(), "text/plain": str(self)}
+        if self.source:
+            bundle[MIME] = [{"kind": CONSTANTS, "source": self.source}]
+        return bundle
 
 
 def aligned(rows: Sequence[Sequence[object]]) -> str:
@@ -103,12 +121,14 @@ def cell_html(value: object) -> str:
     return _CODE.sub(lambda code: _END_OF_WORD.sub(r"\g<0><wbr>", code[0]), rendered)
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, source: str = "") -> Table:
     """Make a table from computed values. Text is inline Markdown; a ladder status gets its mark.
 
     Args:
         headers: one heading for each column.
         rows: one sequence for each row, as long as ``headers``.
+        source: where its constants of chips come from, rates and clocks: the words after "Constants
+            of chips, not measured here:". Times have no place in this table: see `time_table`.
 
     Raises:
         ValueError: there are no columns, or a row has more or fewer cells than there are headings.
@@ -129,4 +149,4 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
         "<tr>" + "".join(f"<td>{cell_html(value)}</td>" for value in row) + "</tr>" for row in rows
     )
     markup = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-    return Table(markup, aligned([headers, *rows]), f"Table: {', '.join(headers)}")
+    return Table(markup, aligned([headers, *rows]), f"Table: {', '.join(headers)}", source)

@@ -109,7 +109,7 @@ def time_table(
             found += of
     headings = [_heading(heading, kind) for heading, kind in columns.items()]
     made = table(headings, shown)
-    return TimeTable(made.markup, made.plain, made.label, tuple(found))
+    return TimeTable(made.markup, made.plain, made.label, provenance=tuple(found))
 
 
 def _heading(heading: str, kind: str) -> str:

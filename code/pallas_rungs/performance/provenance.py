@@ -41,9 +41,10 @@ class Provenance:
       chip: what it is of: `v5e`, or the device's own name, `NVIDIA H200`.
       arguments: dtypes and shapes of what the program was given, `bf16[4096,4096]`.
       method: how it was made, in words.
-      versions: of the packages that made it; jax is among them.
-      date: the day of a record, `2026-11-30`; None for what this build made.
-      code: hash of the sources that it was made from; None for an estimate, where nobody took it.
+      versions: of the packages that made it.
+      date: the day on which it was made, `2026-11-30`; None for what this build made.
+      code: hash of the sources that it was made from, or the release that holds them; None for an
+        estimate, where nobody took it.
 
     Raises:
       ProvenanceError: something is missing; the message names the field.
@@ -71,8 +72,6 @@ class Provenance:
         if not self.versions or not all(self.versions.values()):
             raise _lacks("versions", "those of jax and of what compiled or ran it")
         object.__setattr__(self, "versions", dict(self.versions))
-        if "jax" not in self.versions:
-            raise _lacks("versions", "jax is not among them")
         if self.date is not None:
             _see_that_it_is_a_day(self.date)
         if self.code is None and self.kind == MEASUREMENT:
@@ -162,11 +161,15 @@ def _caption(several: list[Provenance]) -> str:
         kind += ", not measurements" if plural else ", not a measurement"
     parts = [f"{kind}, {of}", first.method]
     parts.append(", ".join(f"{name} {version}" for name, version in first.versions.items()))
-    parts.append(f"from a record of {first.date}" if first.date else "made in this build")
+    parts.append(f"of {first.date}" if first.date else "made in this build")
     codes = sorted({one.code for one in several if one.code})
     if codes:
-        parts.append("code " + ", ".join(code[:12] for code in codes))
+        parts.append("code " + ", ".join(map(_abridged, codes)))
     return "; ".join(parts)
+
+
+def _abridged(code: str) -> str:
+    return code[:12] if re.fullmatch(r"[0-9a-f]{16,}", code) else code
 
 
 def stands_in(text: str) -> bool:

@@ -19,7 +19,7 @@ _RATE: Final = r"(?:[KMGTP]i?B/s|[KMGTP]?(?:FLOP|op)/?s|10[⁰¹²³⁴⁵⁶⁷
 _NUMBER: Final = r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
 _FIGURE: Final = re.compile(
     rf"(?<![\w.])(?![01]s)"  # zeros and ones
-    rf"{_NUMBER}[ \u00a0\u202f]?(?:(?P<time>{_TIME})|(?P<rate>{_RATE}))(?![\w/'])"
+    rf"{_NUMBER}[ \u00a0\u202f]?(?:(?P<time>{_TIME})|(?P<rate>{_RATE}))(?![\w/])"
 )
 _LIMIT_BEFORE: Final = re.compile(r"(?:below|under|after|longer than|within|limit of)\s+$")
 _LIMIT_AFTER: Final = re.compile(r"\s+(?:or (?:longer|more|less)|of CPU)\b")

@@ -19,6 +19,8 @@ from typing import Any, Final
 
 from pallas_rungs.performance.clock import CLOCKS
 from pallas_rungs.performance.medians import XLA
+from pallas_rungs.performance.provenance import ESTIMATE, MEASUREMENT, Provenance, Quantity
+from pallas_rungs.performance.units import SECONDS
 
 RECORD: Final = Path(__file__).resolve().parent / "records" / "estimates-and-medians.json"
 """The record of the comparison."""
@@ -174,6 +176,43 @@ class Comparison:
     def estimated(self) -> tuple[Compared, ...]:
         """The points that have an estimate."""
         return tuple(point for point in self.points if not point.failed)
+
+    def provenance(self, points: Sequence[Compared]) -> tuple[Provenance, Provenance]:
+        """Return where the estimates and the measurements of some points come from.
+
+        Raises:
+          ValueError: there is no point, or they are of several chips.
+        """
+        (chip,) = {point.chip for point in points}
+        several = f"the shapes of {len(points)} points of the record"
+        arguments = (points[0].shapes if len(points) == 1 else several,)
+        of_tokamax = self.versions["tokamax"]
+        estimates = Provenance(
+            ESTIMATE, chip, arguments, self.method, self.versions, date=self.made
+        )
+        measurements = Provenance(
+            MEASUREMENT,
+            chip,
+            arguments,
+            "median of the five times that the library ships of its fastest configuration; with "
+            "which libtpu and when they were measured it does not say; read",
+            {"tokamax": of_tokamax},
+            date=self.made,
+            code=f"of tokamax {of_tokamax}",
+        )
+        return estimates, measurements
+
+    def quantities(self, point: Compared) -> tuple[Quantity, Quantity]:
+        """Return a point's estimate and its measurement, each with where it comes from.
+
+        Raises:
+          ValueError: the point has no estimate.
+        """
+        estimated, measured = self.provenance([point])
+        seconds = point.measured_ms / 1e3
+        return Quantity(point.ratio * seconds, SECONDS, estimated), Quantity(
+            seconds, SECONDS, measured
+        )
 
     @property
     def remark(self) -> str:

@@ -19,7 +19,7 @@ from pallas_rungs.performance.units import figures_in, in_words, unit_in_heading
         ("below 1 ms, after 2 s, 1 ms or longer, 2 s of CPU time", []),
         ("less than 0.19 ms", [("0.19 ms", "time")]),
         ("512 MiB, 8 steps, v5e 3 sums, x2s, all 0s).Block, 1s, 4 sublanes, 2 s/m", []),
-        ("0s'", []),
+        ("'3 ms'", [("3 ms", "time")]),
     ],
 )
 def test_figures_in_a_text(text: str, found: list[tuple[str, str]]) -> None:
