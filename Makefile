@@ -56,7 +56,7 @@ validate-estimator: tokamax
 	@.venv/bin/python tools/validate_estimator.py $(WITH)
 
 records: cuda
-	@.venv/bin/python tools/renew_records.py
+	@.venv/bin/python tools/renew_records.py $(WITH)
 
 bench: setup
 	@.venv/bin/python -m bench

@@ -1,9 +1,10 @@
 """Has the compilers say anew what the book keeps records of, and writes what changed.
 
-Usage: renew_records.py
+Usage: renew_records.py [CHAPTER...]
 
-Executes the chapters that show a compiler's words, with libtpu and, where `make cuda` has put it,
-the CUDA compiler. A record that still holds is left as it is, with its date.
+Executes the chapters that are named, or all that show a compiler's words, with libtpu and, where
+`make cuda` has put it, the CUDA compiler. A record that still holds is left as it is, with its
+date. The tile sweep's alone takes ten minutes or so.
 """
 
 import asyncio
@@ -27,13 +28,17 @@ def main() -> int:
     """Executes the chapters one after the other; 1 where one cannot be read or a cell fails."""
     if cuda_extra.here():
         os.environ["PYTHONPATH"] = str(cuda_extra.FOLDER)
+    named = [Path(page).resolve() for page in sys.argv[1:]]
     asking = tuple(f" {asked.__name__}(" for asked in (live_or_recorded, recorded))
     pages = [
         page
         for page in sorted(ROOT.glob("book/*/*.md"))
         if any(asked in page.read_text("utf-8") for asked in asking)
+        and (not named or page in named)
     ]
-    return max((_renew(page) for page in pages), default=0)
+    for page in set(named) - set(pages):
+        print(f"{page}: no chapter that keeps a record", file=sys.stderr)
+    return max(map(_renew, pages), default=0) or int(bool(set(named) - set(pages)))
 
 
 def _renew(page: Path) -> int:

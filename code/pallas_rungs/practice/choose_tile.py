@@ -97,7 +97,7 @@ def check(choose: Choose) -> None:
         chosen = tuple(choose(rows))
         if chosen == wanted.tile:
             continue
-        (row,) = [row for row in rows if row.tile == chosen] or [None]
+        row = next((row for row in rows if row.tile == chosen), None)
         raise AssertionError(
             f"of {[row.tile for row in rows]} {chosen} was chosen: {_why(row, wanted)}"
         )
