@@ -64,7 +64,7 @@ validate-estimator: tokamax
 	@.venv/bin/python tools/validate_estimator.py $(WITH)
 
 records: cuda library
-	@.venv/bin/python tools/renew_records.py
+	@.venv/bin/python tools/renew_records.py $(WITH)
 
 # WITH="--all" or WITH="softmax"; what the record has and what still holds is not done again.
 gates: setup

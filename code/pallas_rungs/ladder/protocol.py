@@ -13,6 +13,7 @@ A module may define, beside the function to climb (SYMBOL):
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -72,15 +73,35 @@ def problem_from_module(
     return posed
 
 
+def configured(problem: Problem, configuration: Mapping[str, Any]) -> Problem:
+    """Return the problem with further arguments given by name, the same on every call."""
+    if not configuration:
+        return problem
+    factory = problem.factory
+
+    def with_them(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def made(*args: Any) -> Any:
+            return function(*args, **configuration)
+
+        return made
+
+    return dataclasses.replace(
+        problem,
+        function=with_them(problem.function),
+        factory=factory and (lambda interpret: with_them(factory(interpret))),
+    )
+
+
 def _called_by_name(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     """Return the function with its last arguments, given by position, passed by these names."""
     if not names:
         return function
 
     @functools.wraps(function)
-    def made(*args: Any) -> Any:
+    def made(*args: Any, **more: Any) -> Any:
         first = len(args) - len(names)
-        return function(*args[:first], **dict(zip(names, args[first:], strict=True)))
+        return function(*args[:first], **dict(zip(names, args[first:], strict=True)), **more)
 
     return made
 
@@ -160,8 +181,8 @@ def reference_of(module: ModuleType, symbol: str) -> Callable[..., Any] | None:
 
 
 def _made_for_chip(factory: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
-    def made(*args: Any) -> Any:
-        return factory(False)(*args)
+    def made(*args: Any, **more: Any) -> Any:
+        return factory(False)(*args, **more)
 
     return made
 

@@ -42,7 +42,7 @@ def _row(verdict: Verdict) -> str:
 
 def _what_happened(verdict: Verdict) -> str:
     cached = " <small>(cached)</small>" if verdict.cached else ""
-    summary = f'<span class="pr-summary">{escape(verdict.summary)}</span>{cached}'
+    summary = f'<span class="pr-summary">{escape(verdict.said)}</span>{cached}'
     more = _more(verdict)
     if not more:
         return summary

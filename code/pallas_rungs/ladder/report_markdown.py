@@ -66,7 +66,7 @@ def _row(verdict: Verdict) -> str:
         f"{verdict.rung.number} {verdict.rung}",
         words(verdict.target),
         f"{_mark(verdict)} {verdict.status}",
-        words(verdict.summary) + cached,
+        "; ".join(filter(None, (words(verdict.summary), verdict.estimate))) + cached,
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 

@@ -28,7 +28,7 @@ def report_text(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, s
         cached = " (cached)" if verdict.cached else ""
         lines.append(
             f"  {verdict.rung.number}  {label:<{label_width}}  {word:<{word_width}}  "
-            f"{verdict.summary}{cached}".rstrip()
+            f"{verdict.said}{cached}".rstrip()
         )
         more = error_lines(verdict.error) if verdict.error else []
         if more != told:

@@ -195,6 +195,16 @@ class Verdict:
         """The rung and its target, e.g. `"compile v5e"`."""
         return f"{self.rung} {self.target}".rstrip()
 
+    @property
+    def estimate(self) -> str:
+        """The estimate beside a compiled program, in one clause; empty where there is none."""
+        return str(self.details.get("estimate", {}).get("text", ""))
+
+    @property
+    def said(self) -> str:
+        """What happened in one line, with the estimate where there is one."""
+        return "; ".join(filter(None, (self.summary, self.estimate)))
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data that `from_json` reads back to an equal verdict."""
         return {

@@ -1,6 +1,7 @@
 """What a compiler says: asked where it is, recorded where it is not, never a stale record."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from pallas_rungs.claims import claim
 from pallas_rungs.compilers.once import FOLDER
 from pallas_rungs.compilers.records import RENEW, RecordError, from_record, live, live_or_recorded
+from pallas_rungs.compilers.records import recorded as long_record
 
 
 class Compiler:
@@ -152,3 +154,61 @@ def test_a_claim_about_a_record_can_be_false(recorded: Compiler) -> None:
     known = live_or_recorded("softmax", absent.ask, absent)
     with pytest.raises(AssertionError), claim("no spills", rung="compile", given=known):
         assert known.value["spills"] == 0, "spills"
+
+
+KEYS = ("a", "b", "c")
+
+
+class Tiles(Compiler):
+    """A compiler that is asked about tiles, and notes which."""
+
+    asked: tuple[str, ...] = ()
+    slow: str = ""
+
+    def tiles(self, keys: Sequence[str]) -> dict[str, Any]:
+        self.asked += tuple(keys)
+        return {key: {"cycles": 9 if key == self.slow else 1} for key in keys}
+
+
+@pytest.fixture
+def tiles(monkeypatch: pytest.MonkeyPatch) -> Tiles:
+    """A compiler whose record of all keys was made."""
+    compiler = Tiles()
+    monkeypatch.setenv(RENEW, "1")
+    made = long_record("tiles", compiler.tiles, KEYS, ["b"], compiler)
+    assert (compiler.asked, made.made) == (KEYS, "")
+    monkeypatch.delenv(RENEW)
+    compiler.asked = ()
+    return compiler
+
+
+def test_of_a_long_record_only_the_sample_is_asked_again(tiles: Tiles) -> None:
+    known = long_record("tiles", tiles.tiles, KEYS, ["b"], tiles)
+    assert known.value == {key: {"cycles": 1} for key in KEYS}
+    assert known.remark.startswith("from a record of ")
+    assert tiles.asked == ("b",)
+
+
+def test_a_sample_that_is_no_longer_so_is_an_error(tiles: Tiles) -> None:
+    tiles.slow = "b"
+    with pytest.raises(RecordError, match=r"of 'b', and the compiler says .*9.* now; where the"):
+        long_record("tiles", tiles.tiles, KEYS, ["b"], tiles)
+    tiles.slow = "c"  # what is not asked again cannot be noticed
+    assert long_record("tiles", tiles.tiles, KEYS, ["b"], tiles).value["c"] == {"cycles": 1}
+
+
+@pytest.mark.parametrize(("version", "here"), [("2", True), ("1", False)])
+def test_another_compiler_or_none_is_not_asked(tiles: Tiles, version: str, here: bool) -> None:
+    tiles.version, tiles.here, tiles.slow = version, here, "b"
+    known = long_record("tiles", tiles.tiles, KEYS, ["b"], tiles)
+    assert known.versions == {"libtpu": "1"}
+    assert tiles.asked == ()
+
+
+def test_a_long_record_of_other_questions_or_none_is_an_error(tiles: Tiles) -> None:
+    with pytest.raises(RecordError, match="is of other questions"):
+        long_record("tiles", tiles.tiles, ("a", "b"), ["b"], tiles)
+    with pytest.raises(RecordError, match="there is no record 'others' yet"):
+        long_record("others", tiles.tiles, KEYS, ["b"], tiles)
+    with pytest.raises(ValueError, match="'z' is asked again, and is none of the 3 keys"):
+        long_record("tiles", tiles.tiles, KEYS, ["z"], tiles)

@@ -6,6 +6,7 @@ from pallas_rungs.compilers.records.live import (
     RecordError,
     from_record,
     live_or_recorded,
+    recorded,
 )
 
-__all__ = ["RENEW", "Known", "RecordError", "from_record", "live_or_recorded"]
+__all__ = ["RENEW", "Known", "RecordError", "from_record", "live_or_recorded", "recorded"]
