@@ -97,6 +97,7 @@ def test_each_block_is_made_once_and_one_operand_changes_at_a_time(
 ) -> None:
     order = blocks_in_order(call, 256 * rows, 128, 256 * columns)
     made = [out for _, _, out in order]
+    assert made[0] == (0, 0)
     assert sorted(made) == list(np.ndindex(rows, columns))
     assert all(x == (out[0], 0) and y == (0, out[1]) for x, y, out in order)
     for before, after in itertools.pairwise(order):
