@@ -112,7 +112,12 @@ def open_tokamax() -> None:
     here = str(folder("tokamax"))
     if here not in sys.path:
         sys.path.append(here)
-    _stand_in("tokamax").__path__ = [str(folder("tokamax") / "tokamax")]
+    top = folder("tokamax") / "tokamax"
+    spec = importlib.util.spec_from_file_location(
+        "tokamax", top / "__init__.py", submodule_search_locations=[str(top)]
+    )
+    assert spec is not None
+    sys.modules["tokamax"] = importlib.util.module_from_spec(spec)  # made, and not executed
     if importlib.util.find_spec("qwix") is None:
         _stand_in("qwix", QArray=_QArray)
     if importlib.util.find_spec("xprof") is None:
@@ -121,10 +126,9 @@ def open_tokamax() -> None:
         _stand_in("xprof.cli.tools", get_kernel_stats_tool=None)
 
 
-def _stand_in(name: str, **attributes: object) -> types.ModuleType:
+def _stand_in(name: str, **attributes: object) -> None:
     module = types.ModuleType(name)
     module.__path__ = []
     for attribute, value in attributes.items():
         setattr(module, attribute, value)
     sys.modules[name] = module
-    return module

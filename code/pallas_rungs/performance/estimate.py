@@ -10,7 +10,6 @@ the clock, are the estimate. It is not a measurement, and it says how far it has
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -19,9 +18,10 @@ import jax
 import numpy as np
 from jax import export
 
+from pallas_rungs.compilers import dumps as dumping
 from pallas_rungs.compilers.abstract import abstract_mesh
 from pallas_rungs.compilers.chips import Chip
-from pallas_rungs.compilers.dumps import Dumper, Dumps
+from pallas_rungs.compilers.dumps import Dumps, compile_for_estimate
 from pallas_rungs.compilers.libtpu import install_line
 from pallas_rungs.compilers.outcome import CompilerOutcome
 from pallas_rungs.performance.accuracy import accuracy_of
@@ -35,8 +35,6 @@ TIME_LIMIT: Final = 300.0
 """Seconds that the compiler may take for a program."""
 
 _TRACED: Final = (jax.ShapeDtypeStruct, jax.Array, np.ndarray, np.generic)
-KINDS: Final = ("packed bundles", "utilization")
-"""What the compiler has to dump for an estimate, of `compilers.dumps.KINDS`."""
 
 
 class EstimateError(RuntimeError):
@@ -177,7 +175,8 @@ def estimate(
       Exception: what tracing or lowering the function raises.
     """
     program = prepare(fn, *args, chip=chip, kwargs=kwargs)
-    return estimate_of(program, _DUMPER.compile(program.exported, program.chip, time_limit))
+    dumps = compile_for_estimate(program.exported, program.chip, time_limit=time_limit)
+    return estimate_of(program, dumps)
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,7 @@ def estimate_of(program: Program, dumps: Dumps) -> Estimate:
 
     Args:
       program: what was compiled.
-      dumps: files of the kinds `KINDS`, and the optimised HLO in the outcome.
+      dumps: files of the kinds `FOR_ESTIMATES`, and the optimised HLO in the outcome.
 
     Raises:
       EstimateError: libtpu is not here, or did not compile the program.
@@ -262,30 +261,7 @@ def estimate_of(program: Program, dumps: Dumps) -> Estimate:
 
 def close() -> None:
     """End the compiler's worker. The next estimate starts a new one."""
-    _DUMPER.close()
-
-
-class _SharedDumper:
-    """The one dumping worker of this process; it starts with the first estimate and stays warm."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._dumper: Dumper | None = None
-
-    def compile(self, program: bytes, chip: str, time_limit: float) -> Dumps:
-        with self._lock:
-            if self._dumper is None:
-                self._dumper = Dumper(KINDS)
-            return self._dumper.compile(program, chip, time_limit=time_limit, hlo=True)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._dumper is not None:
-                self._dumper.close()
-            self._dumper = None
-
-
-_DUMPER: Final = _SharedDumper()
+    dumping.close()
 
 
 def _of_arrays(

@@ -17,13 +17,12 @@ from typing import Any, Final
 
 from pallas_rungs.compilers.chips import Chip
 from pallas_rungs.compilers.crew import Crew
-from pallas_rungs.compilers.dumps import Dumper
+from pallas_rungs.compilers.dumps import FOR_ESTIMATES, Dumper
 from pallas_rungs.compilers.libtpu import installed_versions, why_unavailable
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.memory_overflow import in_words, memory_overflow
 from pallas_rungs.performance.clock import clock_of
 from pallas_rungs.performance.estimate import (
-    KINDS,
     METHOD,
     TIME_LIMIT,
     Estimate,
@@ -85,8 +84,11 @@ class Trial:
         told: dict[str, Any] = {"configuration": _plain(self.configuration)}
         if self.estimate is not None:
             return {**told, "estimate": self.estimate.to_json()}
-        told |= {"kind": self.kind, "error_type": self.error_type, "message": self.message}
-        return told | ({"memory": self.memory} if self.memory else {})
+        return told | {name: value for name, value in self.told().items() if value is not None}
+
+    def told(self) -> dict[str, Any]:
+        """Return why there is no estimate, as plain JSON data."""
+        return {name: getattr(self, name) for name in ("kind", "error_type", "message", "memory")}
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ class Sweep:
         return sweep_html(self)
 
 
-class SweepInterrupted(KeyboardInterrupt):  # noqa: N818
+class SweepInterrupted(KeyboardInterrupt):
     """A sweep was interrupted; nothing that it had estimated is lost.
 
     Attributes:
@@ -235,7 +237,7 @@ def sweep(
         kind, one after the other.
       chip: a TPU chip whose constants are known (`clock.CLOCKS`).
       against: a function of the same arguments that every configuration is held against.
-      kwargs: further arguments by name, the same for all.
+      kwargs: further arguments by name, the same for all, `against` included.
       workers: compilers at work, a process each; as many as there are cores, if not given.
       time_limit: seconds that the compiler may take for each.
       progress: called in this thread, in the order in which configurations end.
@@ -253,13 +255,12 @@ def sweep(
     if reason := why_unavailable():
         raise EstimateError("unavailable", reason)
     made = _making(fn, by_name=isinstance(over, Mapping))
-    named = str(getattr(fn, "__name__", type(fn).__name__))
     asked: list[tuple[Any, Callable[[], Callable[..., Any]]]] = [
         (configuration, partial(made, configuration)) for configuration in configurations
     ]
     if against is not None:
         rival = against
-        asked.append((str(getattr(rival, "__name__", type(rival).__name__)), lambda: rival))
+        asked.append((_name_of(rival), lambda: rival))
     ended: dict[int, Trial] = {}
 
     def note(place: int, trial: Trial) -> None:
@@ -273,7 +274,7 @@ def sweep(
             for place, (configuration, _) in enumerate(asked)
         ]
         held = trials.pop() if against is not None else None
-        return Sweep(named, name, tuple(trials), held, installed_versions())
+        return Sweep(_name_of(fn), name, tuple(trials), held, installed_versions())
 
     def do(dumper: Dumper, task: tuple[Any, Program]) -> Trial:
         configuration, program = task
@@ -285,7 +286,7 @@ def sweep(
         )
 
     try:
-        with Crew(lambda: Dumper(KINDS), do, workers) as crew:
+        with Crew(lambda: Dumper(FOR_ESTIMATES), do, workers) as crew:
             for place, (configuration, make) in enumerate(asked):
                 try:
                     program = prepare(make(), *args, chip=name, kwargs=kwargs)
@@ -353,14 +354,13 @@ def failed(configuration: Any, error: BaseException) -> Trial:
 
 
 def _making(fn: Callable[..., Any], *, by_name: bool) -> Callable[[Any], Callable[..., Any]]:
-    """Return what makes a function of a configuration; every one has the name of `fn`."""
+    """Return what makes a function of a configuration, under the name of what it was made of."""
 
     def made(configuration: Any) -> Callable[..., Any]:
         if by_name:
             function = partial(fn, **configuration)
-            named: Any = fn
         else:
-            function = named = fn(configuration)
+            function = fn(configuration)
             if not callable(function):
                 raise TypeError(
                     f"the function of a configuration returned {function!r}, which is no function"
@@ -369,10 +369,16 @@ def _making(fn: Callable[..., Any], *, by_name: bool) -> Callable[[Any], Callabl
         def call(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
-        call.__name__ = str(getattr(named, "__name__", call.__name__))
+        call.__name__ = _name_of(function)  # the compiler names programs by it
         return call
 
     return made
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _first_line(text: str) -> str:
