@@ -6,8 +6,8 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup book test cuda tokamax library records validate-estimator bench serve clean \
-  pins extras
+.PHONY: help setup book test cuda tokamax library records validate-estimator gates bench \
+  bench-gpu serve clean pins extras
 
 PORT ?= 8000
 # Cheap tests first: what fails, fails early.
@@ -26,6 +26,8 @@ help:
 	@echo "make tokamax install the library of kernels that some pages read (make book does, too)"
 	@echo "make validate-estimator  add estimates to the record of that (hours; WITH=\"--sample 20\")"
 	@echo "make records ask the compilers anew what the book keeps records of"
+	@echo "make gates   estimate both sides of each gate whose record is missing or void (minutes)"
+	@echo "make bench-gpu  measure the kernels on a GPU or TPU, if there is one (8 minutes at most)"
 	@echo "make serve   build the site and show it at http://127.0.0.1:$(PORT)/"
 	@echo "make bench   measure the build, the compiler worker and the pages (records/bench.json)"
 	@echo "make pins    recompile requirements*.txt from requirements*.in"
@@ -62,10 +64,20 @@ validate-estimator: tokamax
 	@.venv/bin/python tools/validate_estimator.py $(WITH)
 
 records: cuda library
-	@.venv/bin/python tools/renew_records.py
+	@.venv/bin/python tools/renew_records.py $(WITH)
+
+# WITH="--all" or WITH="softmax"; what the record has and what still holds is not done again.
+gates: setup
+	@.venv/bin/python tools/renew_gates.py $(WITH)
 
 bench: setup
 	@.venv/bin/python -m bench
+
+# Any Python whose JAX has the device: make bench-gpu GPU_PYTHON=python3. Without one, no record
+# is touched.
+GPU_PYTHON ?= .venv/bin/python
+bench-gpu: setup
+	@env -u JAX_PLATFORMS $(GPU_PYTHON) tools/bench_device.py $(WITH)
 
 serve: book
 	@echo "the site is at http://127.0.0.1:$(PORT)/ (Ctrl-C ends)"

@@ -1,9 +1,10 @@
 """Has the compilers say anew what the book keeps records of, and writes what changed.
 
-Usage: renew_records.py
+Usage: renew_records.py [CHAPTER...]
 
-Executes the chapters that show a compiler's words, with libtpu and, where `make cuda` has put it,
-the CUDA compiler. A record that still holds is left as it is, with its date.
+Executes the chapters that are named, or all that show a compiler's words, with libtpu and, where
+`make cuda` has put it, the CUDA compiler. A record that still holds is left as it is, with its
+date. The tile sweep's alone takes ten minutes or so.
 """
 
 import asyncio
@@ -16,20 +17,28 @@ import cuda_extra
 from pallas_rungs.book.execute import kernel_environment
 from pallas_rungs.book.notebooks import read_chapter
 from pallas_rungs.book.session import Session
-from pallas_rungs.compilers.records import RENEW, live_or_recorded
+from pallas_rungs.compilers.records import RENEW, from_record, live_or_recorded, recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT / "code"
-CELL_SECONDS = 300
+CELL_SECONDS = 3600  # a page that shows a long record makes all of it in one cell
 
 
 def main() -> int:
     """Executes the chapters one after the other; 1 where one cannot be read or a cell fails."""
     if cuda_extra.here():
         os.environ["PYTHONPATH"] = str(cuda_extra.FOLDER)
-    asked = live_or_recorded.__name__
-    pages = [page for page in sorted(ROOT.glob("book/*/*.md")) if asked in page.read_text("utf-8")]
-    return max((_renew(page) for page in pages), default=0)
+    named = [Path(page).resolve() for page in sys.argv[1:]]
+    asking = tuple(f" {asked.__name__}(" for asked in (live_or_recorded, from_record, recorded))
+    pages = [
+        page
+        for page in sorted(ROOT.glob("book/*/*.md"))
+        if any(asked in page.read_text("utf-8") for asked in asking)
+        and (not named or page in named)
+    ]
+    for page in set(named) - set(pages):
+        print(f"{page}: no chapter that keeps a record", file=sys.stderr)
+    return max(map(_renew, pages), default=0) or int(bool(set(named) - set(pages)))
 
 
 def _renew(page: Path) -> int:

@@ -14,7 +14,7 @@ from pallas_rungs.compilers import libtpu
 from pallas_rungs.compilers.chips import CURRENT_CHIPS
 from pallas_rungs.exhibits import vmem
 from pallas_rungs.exhibits.blockspec import Dimension, Setting, derive
-from pallas_rungs.ladder.vmem import memory_overflow
+from pallas_rungs.ir.memory_overflow import memory_overflow
 from pallas_rungs.performance import vmem_budget
 
 pytestmark = pytest.mark.skipif(

@@ -8,12 +8,16 @@ out, or left behind by a parent that was killed.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from pallas_rungs.compilers import cache as disk
 from pallas_rungs.compilers.chips import Chip, chip_named
 from pallas_rungs.compilers.libtpu import (
     FLAGS_VARIABLE,
@@ -24,7 +28,8 @@ from pallas_rungs.compilers.libtpu import (
 )
 from pallas_rungs.compilers.outcome import CompilerOutcome
 from pallas_rungs.compilers.process import Reply, Worker
-from pallas_rungs.compilers.shared_worker import ask
+from pallas_rungs.compilers.service import Service, ServiceWorker
+from pallas_rungs.compilers.shared_worker import SharedWorker, ask
 
 FOLDER_MARK: Final = "{dumps}"
 """Stands for the dump folder in the flags that the worker is started with."""
@@ -46,6 +51,12 @@ HLO: Final = "hlo"
 """The kind of XLA's own modules."""
 
 KINDS: Final = (*LLO_KINDS, MOSAIC, HLO)
+
+FOR_ESTIMATES: Final = ("packed bundles", "utilization")
+"""The kinds that an estimate of a program's time is made of."""
+
+SERVICE_VARIABLE: Final = "PALLAS_RUNGS_DUMPING_SERVICE"
+"""Names the socket of a service whose workers dump what estimates need, as `service` makes it."""
 
 _LABELS: Final = {label: kind for kind, label in LLO_KINDS.items()}
 _LLO_FILE: Final = re.compile(r"\d+-(?P<program>.+)-(?P<order>\d+)-(?P<label>[^-].*)\.(txt|html)")
@@ -153,11 +164,7 @@ class Dumper:
     def __init__(self, kinds: Iterable[str]) -> None:
         self.kinds = tuple(dict.fromkeys(kinds))
         _check(self.kinds)
-        flags = f"{os.environ.get(FLAGS_VARIABLE, '')} {dump_flags(self.kinds)}".strip()
-        self.worker = Worker(
-            "pallas_rungs.compilers.dumping_worker",
-            env={**WORKER_ENVIRONMENT, FLAGS_VARIABLE: flags},
-        )
+        self.worker = _new_worker(self.kinds)
 
     def compile(
         self,
@@ -181,15 +188,11 @@ class Dumper:
         Raises:
           ValueError: no such chip.
         """
-        chip = chip_named(chip)
-        if reason := why_unavailable():
-            return Dumps(CompilerOutcome("unavailable", "", reason), ())
-        versions = installed_versions()
-        request = {"topologies": list(chip.topologies), "hlo": hlo}
-        answer = ask(self.worker, request, serialized, time_limit, versions)
-        if not isinstance(answer, Reply):
-            return Dumps(answer, ())
-        return Dumps(answered(answer, versions), _read(answer, self.kinds))
+        return _compiled(self.worker, self.kinds, serialized, chip_named(chip), time_limit, hlo)
+
+    def interrupt(self) -> None:
+        """Kill the worker from another thread than the one that waits for a program."""
+        self.worker.interrupt()
 
     def close(self) -> None:
         """End the worker; its dump folder goes with it."""
@@ -208,6 +211,113 @@ def compile_with_dumps(
     """Compile one program with a `Dumper` of its own; see `Dumper` and `Dumper.compile`."""
     with Dumper(kinds) as dumper:
         return dumper.compile(serialized, chip, time_limit=time_limit)
+
+
+def compile_for_estimate(
+    serialized: bytes, chip: str | Chip, *, time_limit: float, cache: bool = False
+) -> Dumps:
+    """Compile a program and keep what an estimate is made of, in the one worker for that.
+
+    The worker is shared by all of this process, starts with its first program and stays warm; it is
+    a service's where `SERVICE_VARIABLE` names one.
+
+    Args:
+      serialized: what `jax.export.Exported.serialize` gave for the platform `tpu`.
+      chip: a name or alias of a TPU chip.
+      time_limit: seconds, the worker's start-up not counted.
+      cache: read and write the disk cache. `PALLAS_RUNGS_NO_CACHE=1` overrules it.
+
+    Returns:
+      Files of the kinds `FOR_ESTIMATES`, and the optimised HLO in the outcome.
+
+    Raises:
+      ValueError: no such chip.
+    """
+    chip = chip_named(chip)
+    keep = cache and disk.cache_allowed() and not why_unavailable()
+    decides = {
+        "topologies": chip.topologies,
+        "versions": installed_versions(),
+        "flags": os.environ.get(FLAGS_VARIABLE, ""),
+        "dumps": FOR_ESTIMATES,
+    }
+    key = disk.key_of(serialized, decides) if keep else ""
+    if keep and (kept := _kept(key)) is not None:
+        return kept
+    dumps = _compiled(_shared.get(), FOR_ESTIMATES, serialized, chip, time_limit, True)
+    if keep and dumps.outcome.kind in ("compiled", "refused"):
+        disk.store(key, {"outcome": dumps.outcome.to_json(), "files": _packed(dumps.files)})
+    return dumps
+
+
+def service(workers: int) -> Service:
+    """Return a service of that many workers, for processes whose `SERVICE_VARIABLE` names it."""
+    return Service(lambda: _new_worker(FOR_ESTIMATES), workers)
+
+
+def warm_up() -> None:
+    """Start the worker of `compile_for_estimate` without waiting for it."""
+    if not why_unavailable():
+        _shared.start()
+
+
+def close() -> None:
+    """End the worker of `compile_for_estimate`. The next program starts a new one."""
+    _shared.close()
+
+
+def _new_worker(kinds: tuple[str, ...]) -> Worker:
+    flags = f"{os.environ.get(FLAGS_VARIABLE, '')} {dump_flags(kinds)}".strip()
+    return Worker(
+        "pallas_rungs.compilers.dumping_worker", env={**WORKER_ENVIRONMENT, FLAGS_VARIABLE: flags}
+    )
+
+
+def _own_or_a_services() -> Worker | ServiceWorker:
+    """Return a worker: a service's, where one is named and this process sets no flags."""
+    address = os.environ.get(SERVICE_VARIABLE)
+    if address and not os.environ.get(FLAGS_VARIABLE):
+        return ServiceWorker(address)
+    return _new_worker(FOR_ESTIMATES)
+
+
+_shared: Final = SharedWorker(_own_or_a_services, follows=(FLAGS_VARIABLE, SERVICE_VARIABLE))
+
+
+def _compiled(
+    worker: Worker | ServiceWorker,
+    kinds: tuple[str, ...],
+    serialized: bytes,
+    chip: Chip,
+    time_limit: float,
+    hlo: bool,
+) -> Dumps:
+    if reason := why_unavailable():
+        return Dumps(CompilerOutcome("unavailable", "", reason), ())
+    versions = installed_versions()
+    request = {"topologies": list(chip.topologies), "hlo": hlo}
+    answer = ask(worker, request, serialized, time_limit, versions)
+    if not isinstance(answer, Reply):
+        return Dumps(answer, ())
+    return Dumps(answered(answer, versions), _read(answer, kinds))
+
+
+def _packed(files: tuple[DumpFile, ...]) -> str:
+    """The files as a short text; dumps shrink to a tenth."""
+    data = json.dumps([list(vars(file).values()) for file in files]).encode()
+    return base64.b64encode(zlib.compress(data, 6)).decode()
+
+
+def _kept(key: str) -> Dumps | None:
+    entry = disk.load(key)
+    try:
+        if entry is None:
+            return None
+        files = json.loads(zlib.decompress(base64.b64decode(entry["files"])))
+        outcome = CompilerOutcome(**{**entry["outcome"], "cached": True})
+        return Dumps(outcome, tuple(DumpFile(*file) for file in files))
+    except (KeyError, TypeError, ValueError, zlib.error):  # written by another version
+        return None
 
 
 def dump_flags(kinds: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from pallas_rungs.figures.file_account import file_account
 from pallas_rungs.figures.filtered import Choice, FilteredTable, filtered_table
 from pallas_rungs.figures.grid_schedule import grid_schedule
 from pallas_rungs.figures.happens_before import happens_before
+from pallas_rungs.figures.heat_map import Cell, HeatMap, heat_maps
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
 from pallas_rungs.figures.pipeline_frames import pipeline_frames
@@ -28,10 +29,12 @@ from pallas_rungs.figures.walk import grid_walk
 
 __all__ = [
     "SVG",
+    "Cell",
     "Choice",
     "Curve",
     "Figure",
     "FilteredTable",
+    "HeatMap",
     "Roof",
     "Sourced",
     "Table",
@@ -53,6 +56,7 @@ __all__ = [
     "grid_schedule",
     "grid_walk",
     "happens_before",
+    "heat_maps",
     "ladder_matrix",
     "ladder_picture",
     "pipeline_frames",

@@ -39,6 +39,7 @@ def matmul_scratch(
     y: jax.Array,
     *,
     block: tuple[int, int, int] = (256, 512, 256),
+    vmem_limit_bytes: int | None = None,
     interpret: Any = False,
 ) -> jax.Array:
     """Multiply two matrices with sums in float32 and a result of the operands' dtype.
@@ -51,6 +52,7 @@ def matmul_scratch(
         y: (K, N), the same dtype as x.
         block: (bm, bk, bn). A block that is longer than an axis is cut down to it. The last block
             of M and of N may be partial; bk must divide K.
+        vmem_limit_bytes: Bytes of VMEM that the kernel may take; the compiler's default, if None.
         interpret: Passed on to ``pl.pallas_call``.
 
     Returns:
@@ -77,6 +79,7 @@ def matmul_scratch(
         scratch_shapes=[pltpu.VMEM((bm, bn), jnp.float32)],  # one buffer, for all programs
         compiler_params=pltpu.CompilerParams(
             dimension_semantics=("parallel", "parallel", "arbitrary"),
+            vmem_limit_bytes=vmem_limit_bytes,
         ),
         interpret=interpret,
     )(x, y)

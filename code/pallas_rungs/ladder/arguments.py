@@ -138,6 +138,40 @@ def parse_arguments(text: str, *, x64: bool = False) -> tuple[ArgumentSpec, ...]
         position += 1
 
 
+def parse_over(given: Sequence[str]) -> dict[str, list[Any]]:
+    """Parse what to sweep over: `bm=128,256`, `block=(8,128),(16,128)` or `block=8,128; 16,128`.
+
+    Args:
+      given: a name and its values each.
+
+    Returns:
+      Python literals by name, in the order given.
+
+    Raises:
+      ArgumentError: with the text, a mark under the place, and what was expected there.
+    """
+    found: dict[str, list[Any]] = {}
+    for text in given:
+        match = _NAME.match(text)
+        if match is None:
+            raise _error(
+                text, _skip_space(text, 0), "a name and an equals sign, such as bm=128,256"
+            )
+        if match["name"] in found:
+            raise _error(text, match.start("name"), f"{match['name']} in one --over only")
+        values = text[match.end() :]
+        pieces = values.split(";") if ";" in values else [f"[{values}]"]
+        try:
+            read = [ast.literal_eval(piece.strip()) for piece in pieces if piece.strip()]
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            where = _skip_space(text, match.end())
+            raise _error(text, where, "Python numbers, quoted words or tuples of them") from None
+        found[match["name"]] = read if ";" in values else read[0]
+        if not found[match["name"]]:
+            raise _error(text, len(text), "a value, such as 128")
+    return found
+
+
 def _name(text: str, position: int, before: Sequence[ArgumentSpec]) -> tuple[str, int]:
     """Return the name that an argument is given by, if it is, and where its value starts."""
     match = _NAME.match(text, position)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from pallas_rungs.compilers import libtpu
+from pallas_rungs.compilers import dumps, libtpu
 from pallas_rungs.compilers.process import interrupt_all
 from pallas_rungs.ladder.files import FileClimb, Shelf, climb_file
 from pallas_rungs.ladder.loading import Target
@@ -64,7 +64,7 @@ def climb_several(
         run(chunks[0])
     else:
         with (
-            _compilers(options.get("rungs", EVERY_RUNG_HERE)) as options["compilers"],
+            _compilers(options) as options["compilers"],
             ThreadPoolExecutor(AT_A_TIME, "climb") as pool,
         ):
             futures: list[Future[None]] = [pool.submit(run, chunk) for chunk in chunks]
@@ -81,12 +81,13 @@ def climb_several(
 
 
 @contextlib.contextmanager
-def _compilers(rungs: Sequence[Rung]) -> Iterator[str]:
+def _compilers(options: Mapping[str, Any]) -> Iterator[str]:
     """Start compilers for all the climbs, where they are needed, and give their address."""
-    if Rung.COMPILE not in rungs or libtpu.why_unavailable():
+    if Rung.COMPILE not in options.get("rungs", EVERY_RUNG_HERE) or libtpu.why_unavailable():
         yield ""
         return
-    with libtpu.service(AT_A_TIME) as service:
+    made = dumps.service if options.get("estimates") else libtpu.service
+    with made(AT_A_TIME) as service:
         yield service.address
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pallas_rungs.compilers.chips import chip_named
+from pallas_rungs.ladder.estimate_beside import Compiled, estimate_compiled, with_estimate
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.report import Report
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung
@@ -26,6 +27,7 @@ def climb(
     simulations: Mapping[str, Mapping[str, Any]] | None = None,
     time_limit: float = 120.0,
     cache: bool = False,
+    estimates: bool = False,
 ) -> Report:
     """Try `function(*args)` on the rungs and report.
 
@@ -46,6 +48,7 @@ def climb(
       simulations: further simulator settings, name → keyword arguments of `pltpu.InterpretParams`.
       time_limit: seconds that the compiler may take for each chip.
       cache: let the compile rung read and write the disk cache.
+      estimates: let an estimate stand beside what compiles for a TPU.
 
     Returns:
       The report: one verdict for each rung and target.
@@ -62,7 +65,9 @@ def climb(
         atol=atol,
         simulations=dict(simulations or {}),
     )
-    return climb_problem(problem, rungs=rungs, chips=chips, time_limit=time_limit, cache=cache)
+    return climb_problem(
+        problem, rungs=rungs, chips=chips, time_limit=time_limit, cache=cache, estimates=estimates
+    )
 
 
 def climb_problem(
@@ -72,6 +77,7 @@ def climb_problem(
     chips: Iterable[str] | None = None,
     time_limit: float = 120.0,
     cache: bool = False,
+    estimates: bool = False,
 ) -> Report:
     """Try a problem on the rungs and report; see `climb`.
 
@@ -79,7 +85,14 @@ def climb_problem(
       ValueError: a rung or chip is unknown.
     """
     verdicts = tuple(
-        verdicts_of(problem, rungs=rungs, chips=chips, time_limit=time_limit, cache=cache)
+        verdicts_of(
+            problem,
+            rungs=rungs,
+            chips=chips,
+            time_limit=time_limit,
+            cache=cache,
+            estimates=estimates,
+        )
     )
     return Report(problem.name, verdicts)
 
@@ -91,6 +104,7 @@ def verdicts_of(
     chips: Iterable[str] | None = None,
     time_limit: float = 120.0,
     cache: bool = False,
+    estimates: bool = False,
 ) -> Iterator[Verdict]:
     """Yield the verdicts one by one, from the lowest rung up; see `climb`.
 
@@ -104,9 +118,19 @@ def verdicts_of(
     first_chip = names[0] if names else default_chips(problem)[0]
     for rung in asked:
         for target in targets_of(problem, rung, names):
-            yield attempt(
-                problem, rung, target, chip=first_chip, time_limit=time_limit, cache=cache
+            compiled: list[Compiled] = []
+            verdict = attempt(
+                problem,
+                rung,
+                target,
+                chip=first_chip,
+                time_limit=time_limit,
+                cache=cache,
+                on_compiled=compiled.append if estimates else None,
             )
+            if compiled:
+                verdict = with_estimate(verdict, estimate_compiled(compiled[-1], problem.name))
+            yield verdict
 
 
 def default_chips(problem: Problem) -> tuple[str, ...]:

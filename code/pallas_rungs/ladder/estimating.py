@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pallas_rungs.compilers.chips import TPU
@@ -30,6 +31,7 @@ class FileEstimate:
       text: the estimate as text.
       error: why there is none; empty where there is one.
       kind: what came of compiling where there is none, "refused", "unavailable", …
+      told: the same as a sweep keeps it: `kind`, `error_type`, `message` in one line, `memory`.
     """
 
     name: str
@@ -38,6 +40,7 @@ class FileEstimate:
     text: str = ""
     error: str = ""
     kind: str = ""
+    told: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -77,35 +80,57 @@ def estimate_file(
     if args is not None:
         check_size(parse_arguments(args, x64=True))
     request = FileRequest(str(target.path), target.symbol, args, seed=seed)
-    with _Estimating(request, time_limit) as estimating:
+    with Estimating(request, time_limit) as estimating:
         problems = estimating.load(names[0])
-        chosen = [
-            index
-            for index, name in enumerate(problems)
-            if case is None or case in (name, name.removeprefix(target.symbol).strip())
-        ]
-        if not chosen:
-            there = ", ".join(name.removeprefix(target.symbol).strip() or name for name in problems)
-            raise LoadError(f"{target.path.name} gives no case {case!r}; its cases are {there}")
+        chosen = estimating.chosen(case)
         return [
             estimating.estimate(index, problems[index], chip) for index in chosen for chip in names
         ]
 
 
-class _Estimating:
-    """The worker in use, and how insistently it names the chip."""
+class Estimating:
+    """The worker in use, and how insistently it names the chip. A context manager."""
 
     def __init__(self, request: FileRequest, time_limit: float) -> None:
         self._request = request
         self._time_limit = time_limit
         self._worker: FileWorker | None = None
 
-    def __enter__(self) -> _Estimating:
+    def __enter__(self) -> Estimating:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker."""
         if self._worker is not None:
             self._worker.close()
+
+    def interrupt(self) -> None:
+        """Kill the worker from another thread than the one that waits for it."""
+        if self._worker is not None:
+            self._worker.interrupt()
+
+    def chosen(self, case: str | None) -> list[int]:
+        """The problems of this name, or all, by their numbers; after `load`.
+
+        Raises:
+          LoadError: there is none; the message lists those that there are.
+        """
+        assert self._worker is not None
+        problems, symbol = self._worker.problems, self._request.symbol
+        short = [name.removeprefix(symbol).strip() for name in problems]
+        found = [
+            index
+            for index, name in enumerate(problems)
+            if case is None or case in (name, short[index])
+        ]
+        if not found:
+            there = ", ".join(brief or name for brief, name in zip(short, problems, strict=True))
+            name = Path(self._request.path).name
+            raise LoadError(f"{name} gives no case {case!r}; its cases are {there}")
+        return found
 
     def load(self, chip: str) -> tuple[str, ...]:
         """Load the file; where it cannot be imported on a CPU, with the chip named."""
@@ -118,15 +143,25 @@ class _Estimating:
         assert last is not None
         raise last
 
-    def estimate(self, index: int, name: str, chip: str) -> FileEstimate:
-        """Estimate a problem; where it asks for the chip, with the chip named before the import."""
+    def estimate(
+        self, index: int, name: str, chip: str, configuration: Mapping[str, object] | None = None
+    ) -> FileEstimate:
+        """Estimate a problem; where it asks for the chip, with the chip named before the import.
+
+        Args:
+          index: the problem's number.
+          name: its name.
+          chip: the chip.
+          configuration: further arguments by name, Python literals.
+        """
+        given = repr(dict(configuration or {}))
         worker = self._worker
         assert worker is not None
         level = worker.pretend_level
-        told = self._at(level, chip, worker.pretend_why).estimate(index, chip)
+        told = self._at(level, chip, worker.pretend_why).estimate(index, chip, given)
         if why := told.get("escalate"):
             for higher in _LEVELS[1:]:
-                again = self._at(higher, chip, why).estimate(index, chip)
+                again = self._at(higher, chip, why).estimate(index, chip, given)
                 if "error" not in again or again["error"] != told["error"]:
                     told = again
                     break
@@ -137,6 +172,7 @@ class _Estimating:
             told.get("text", ""),
             told.get("error", ""),
             told.get("kind", ""),
+            told.get("told", {}),
         )
 
     def _at(self, level: int, chip: str, why: str) -> FileWorker:

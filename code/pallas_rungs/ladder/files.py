@@ -118,6 +118,7 @@ def climb_file(
     on_verdict: Callable[[str, Verdict], None] | None = None,
     shelf: Shelf | None = None,
     compilers: str = "",
+    estimates: bool = False,
 ) -> FileClimb:
     """Try a function of a reader's file on the rungs. This executes the file.
 
@@ -139,6 +140,8 @@ def climb_file(
       on_verdict: called with the problem's name and each verdict as it comes.
       shelf: where a worker may be found and left, for climbs of the same file in turn.
       compilers: address of a service of compilers; empty for a compiler of the climb's own.
+      estimates: whether an estimate is to stand beside what compiles for a TPU. A service's workers
+        must then be those of `compilers.dumps.service`.
 
     Raises:
       LoadError: the file or the symbol cannot be tried at all; the message says why.
@@ -166,7 +169,7 @@ def climb_file(
     if named_chips == ():
         raise ValueError("no chip was named")
     compiles = Rung.COMPILE in rungs
-    posed = _Climb(request, named_chips, time_limit, cache, compiles, compilers, shelf)
+    posed = _Climb(request, named_chips, time_limit, cache, compiles, compilers, shelf, estimates)
     with _climbing(posed) as climb:
         names = climb.load()
         indices = [
@@ -208,6 +211,7 @@ class _Climb:
     compiles: bool
     compilers: str = ""
     shelf: Shelf | None = None
+    estimates: bool = False
     level: int = 0
     why: str = ""
     hopeless: bool = False
@@ -321,6 +325,7 @@ class _Climb:
             cache=self.cache,
             compiles=chip_named(self.chips[0]).machine if self.compiles else None,
             compilers=self.compilers,
+            estimates=self.estimates,
         )
         return self.worker
 

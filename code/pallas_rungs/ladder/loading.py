@@ -185,6 +185,26 @@ def check_arguments_fit(
         raise LoadError(message) from None
 
 
+def check_names_fit(function: Callable[..., Any], symbol: str, names: Sequence[str]) -> None:
+    """See that `function` can be called with arguments of these names.
+
+    Raises:
+      LoadError: it cannot; the message says which names it has.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # it does not tell
+        return
+    if any(it.kind is it.VAR_KEYWORD for it in parameters):
+        return
+    there = [it.name for it in parameters if it.kind in (it.POSITIONAL_OR_KEYWORD, it.KEYWORD_ONLY)]
+    for name in names:
+        if name not in there:
+            raise LoadError(
+                f"{symbol} has no parameter {name} to sweep over; it has {', '.join(there)}"
+            )
+
+
 def _takes(signature: inspect.Signature, given: int, by_name: Mapping[str, Any]) -> str:
     """What a function takes, and why `given` arguments by position and these names are not that."""
     parameters = signature.parameters.values()

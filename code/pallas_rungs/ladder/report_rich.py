@@ -40,7 +40,7 @@ def report_rich(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, s
 
 
 def _what_happened(verdict: Verdict) -> Text:
-    text = Text(verdict.summary)
+    text = Text(verdict.said)
     if verdict.cached:
         text.append(" (cached)", style="dim")
     more = error_lines(verdict.error) if verdict.error else []

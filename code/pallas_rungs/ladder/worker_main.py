@@ -1,14 +1,16 @@
 """The process in which a reader's file is loaded and tried, one rung at a time.
 
-It answers five requests. `load` executes the file and makes its problems; `machine` names the
+It answers six requests. `load` executes the file and makes its problems; `machine` names the
 machine that a problem is for; `settings` the simulator settings to try; `attempt` tries one problem
-on one rung and target; `estimate` estimates its time on a chip. An answer may hold `escalate`: why
+on one rung and target; `estimate_compiled` estimates what the last attempt compiled; `estimate`
+estimates a problem's time on a chip. An answer may hold `escalate`: why
 the same should be tried with the chip named before the file is imported, which needs a fresh
 process.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import faulthandler
@@ -24,12 +26,14 @@ from pallas_rungs.compilers.wire import read_frame, write_frame
 from pallas_rungs.ladder.loading import (
     LoadError,
     check_arguments_fit,
+    check_names_fit,
     find_symbol,
     load_file,
     own_files,
 )
 
 if TYPE_CHECKING:
+    from pallas_rungs.ladder.estimate_beside import Compiled
     from pallas_rungs.ladder.status import Rung
     from pallas_rungs.ladder.verdict import Verdict
 
@@ -39,10 +43,13 @@ def main(request_fd: int, reply_fd: int) -> None:
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, all_threads=True)
     if machine := os.environ.pop("PALLAS_RUNGS_WARM_COMPILER", ""):
-        from pallas_rungs.compilers import by_chip
+        from pallas_rungs.compilers import by_chip, dumps
         from pallas_rungs.compilers.chips import GPU, TPU
 
-        by_chip.warm_up(GPU if machine == GPU.name else TPU)
+        if machine == "TPU, dumping":
+            dumps.warm_up()
+        else:
+            by_chip.warm_up(GPU if machine == GPU.name else TPU)
     import jax
     import jax.experimental.pallas.tpu
 
@@ -78,6 +85,7 @@ class _Session:
         self._level = 0
         self._path = Path()
         self._stack = contextlib.ExitStack()
+        self._compiled: tuple[Compiled, str] | None = None
 
     def close(self) -> None:
         """Take back what was pretended."""
@@ -101,6 +109,8 @@ class _Session:
             return {"settings": list(simulator_settings(problem, request["chip"]))}
         if request["op"] == "attempt":
             return self._attempt(request)
+        if request["op"] == "estimate_compiled":
+            return self._estimate_compiled()
         if request["op"] == "estimate":
             return self._estimate(request)
         raise ValueError(f"unknown request {request['op']!r}")
@@ -134,8 +144,11 @@ class _Session:
             raise LoadError(
                 _says(f"{path.name}: its cases could not be made", error, path)
             ) from None
+        for problem in problems:
+            check_names_fit(problem.function, request["symbol"], request["over"])
+        by_name = {**kwargs, **dict.fromkeys(request["over"])}
         for problem in problems if args is not None else ():
-            check_arguments_fit(problem.function, request["symbol"], args or (), kwargs)
+            check_arguments_fit(problem.function, request["symbol"], args or (), by_name)
         self._problems = [_with_tolerance(problem, request) for problem in problems]
         return {
             "problems": [problem.name for problem in self._problems],
@@ -161,6 +174,11 @@ class _Session:
 
         problem = self._problems[request["problem"]]
         rung, target = Rung(request["rung"]), request["target"]
+        self._compiled = None
+
+        def keep(compiled: Compiled) -> None:
+            self._compiled = compiled, problem.name
+
         try:
             verdict = attempt(
                 problem,
@@ -169,10 +187,14 @@ class _Session:
                 chip=request["chip"],
                 time_limit=request["time_limit"],
                 cache=request["cache"],
+                on_compiled=keep if request["estimates"] else None,
             )
         except BaseException as error:
             verdict = _escaped(error, rung, target)
-        answer: dict[str, Any] = {"verdict": verdict.to_json()}
+        answer: dict[str, Any] = {
+            "verdict": verdict.to_json(),
+            "estimable": self._compiled is not None and verdict.status is Status.PASSED,
+        }
         if not self._level:
             if verdict.status is Status.NO_KERNEL and not verdict.details["kernels"]:
                 answer["escalate"] = "no kernel was left in it on this machine"
@@ -180,14 +202,24 @@ class _Session:
                 answer["escalate"] = why_name_the_chip(0, in_full(verdict.error))
         return answer
 
+    def _estimate_compiled(self) -> dict[str, Any]:
+        from pallas_rungs.ladder.estimate_beside import estimate_compiled
+
+        assert self._compiled is not None
+        compiled, self._compiled = self._compiled, None
+        return {"estimate": estimate_compiled(*compiled)}
+
     def _estimate(self, request: dict[str, Any]) -> dict[str, Any]:
         from pallas_rungs.ir.errors import IRError
         from pallas_rungs.ladder.diagnose import in_full, kernel_error
         from pallas_rungs.ladder.pretend import Pretend, why_name_the_chip
+        from pallas_rungs.ladder.protocol import configured
         from pallas_rungs.ladder.rungs.tracing import traced
         from pallas_rungs.performance import EstimateError, estimate
+        from pallas_rungs.performance.sweep import failed
 
         problem, chip = self._problems[request["problem"]], request["chip"]
+        problem = configured(problem, ast.literal_eval(request["configuration"]))
         try:
             with Pretend(chip, 1).applied():
                 program = traced(problem)
@@ -198,11 +230,17 @@ class _Session:
                 time_limit=request["time_limit"],
             )
         except EstimateError as error:
-            return {"error": str(error), "kind": error.kind}
+            told = failed(None, error).told()
+            return {"error": str(error), "kind": error.kind, "told": told}
         except IRError as error:
-            return {"error": f"the compiler's dump is not as it is known here: {error}", "kind": ""}
+            said = f"the compiler's dump is not as it is known here: {error}"
+            return {"error": said, "kind": "", "told": failed(None, error).told()}
         except BaseException as error:
-            told = {"error": _says("not lowered", error, self._path), "kind": "refused"}
+            told = {
+                "error": _says("not lowered", error, self._path),
+                "kind": "refused",
+                "told": failed(None, error).told(),
+            }
             if not self._level:
                 told["escalate"] = why_name_the_chip(0, in_full(kernel_error(error)))
             return told

@@ -17,6 +17,7 @@ from typing import Any
 
 import pallas_rungs
 from pallas_rungs.compilers.chips import GPU, TPU, Machine
+from pallas_rungs.compilers.dumps import SERVICE_VARIABLE
 from pallas_rungs.compilers.process import (
     START_LIMIT,
     Died,
@@ -26,6 +27,7 @@ from pallas_rungs.compilers.process import (
     WorkerStartError,
 )
 from pallas_rungs.compilers.service import ADDRESS_VARIABLE
+from pallas_rungs.ladder.estimate_beside import with_estimate
 from pallas_rungs.ladder.loading import LoadError
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Frame, KernelError, Verdict
@@ -49,6 +51,7 @@ class FileRequest:
       seed: seed of random inputs.
       rtol: relative tolerance, None for the default.
       atol: absolute tolerance, None for the default.
+      over: names of arguments that an estimate will be given beside those.
     """
 
     path: str
@@ -59,6 +62,7 @@ class FileRequest:
     seed: int = 0
     rtol: float | None = None
     atol: float | None = None
+    over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,19 +88,27 @@ class NeedsChipError(LoadError):
 WARM_COMPILER = "PALLAS_RUNGS_WARM_COMPILER"
 """Names the machine whose compiler a worker will need: it is started with the worker's own."""
 
+DUMPING = "TPU, dumping"
+"""The same for a TPU's compiler that dumps what estimates are made of."""
+
+ESTIMATE_LIMIT = 20.0
+"""Seconds that the estimate beside a compiled program may take."""
+
 
 def worker_environment(
-    *, compiles: Machine | None = None, compilers: str = ""
+    *, compiles: Machine | None = None, compilers: str = "", estimates: bool = False
 ) -> dict[str, str | None]:
     """Environment of a process that runs a reader's file on the CPU, with several devices.
 
     Args:
       compiles: the machine whose compiler it will need, and starts with itself; None if none.
       compilers: address of a service of compilers to ask instead.
+      estimates: its compiler, or those of the service, are to dump what estimates are made of.
 
     XLA's CPU runtime blocks a thread of its pool for every device that waits for another one, so
     the pool (`NPROC`) must have at least twice as many threads as there are devices.
     """
+    dumping = estimates and compiles is TPU
     flags = os.environ.get("XLA_FLAGS", "")
     if _COUNT_FLAG not in flags:
         flags = f"{flags} {_COUNT_FLAG}={DEVICES}".strip()
@@ -104,8 +116,8 @@ def worker_environment(
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": flags,
         "NPROC": os.environ.get("NPROC", str(2 * DEVICES)),
-        WARM_COMPILER: compiles.name if compiles else None,
-        **({ADDRESS_VARIABLE: compilers} if compilers else {}),
+        WARM_COMPILER: (DUMPING if dumping else compiles.name) if compiles else None,
+        **({SERVICE_VARIABLE if dumping else ADDRESS_VARIABLE: compilers} if compilers else {}),
     }
 
 
@@ -124,6 +136,7 @@ class FileWorker:
       cache: whether compiler outcomes may come from the disk cache.
       compiles: the machine whose compiler will be tried; None if none.
       compilers: address of a service of compilers; empty for a compiler of its own.
+      estimates: whether an estimate is to stand beside what compiled for a TPU.
     """
 
     def __init__(
@@ -137,6 +150,7 @@ class FileWorker:
         cache: bool = True,
         compiles: Machine | None = None,
         compilers: str = "",
+        estimates: bool = False,
     ) -> None:
         self.request = request
         self.time_limit = time_limit
@@ -144,13 +158,14 @@ class FileWorker:
         self.pretend_level = pretend_level
         self.pretend_why = pretend_why
         self.cache = cache
+        self.estimates = estimates
         self.problems: tuple[str, ...] = ()
         self.files: tuple[str, ...] = ()
         self._loaded = False
         self._printed_before = 0
         self._worker = Worker(
             "pallas_rungs.ladder.worker_main",
-            env=worker_environment(compiles=compiles, compilers=compilers),
+            env=worker_environment(compiles=compiles, compilers=compilers, estimates=estimates),
             cwd=Path.cwd(),
         )
 
@@ -179,6 +194,10 @@ class FileWorker:
     def start(self) -> None:
         """Start the process without waiting for it."""
         self._worker.start()
+
+    def interrupt(self) -> None:
+        """Kill the process from another thread than the one that waits for it."""
+        self._worker.interrupt()
 
     def close(self) -> None:
         """End the process."""
@@ -263,6 +282,7 @@ class FileWorker:
             "chip": chip,
             "time_limit": self.time_limit,
             "cache": self.cache,
+            "estimates": self.estimates,
         }
         # The compiler has its own limit within the worker, and may first have to start.
         limit = self.time_limit * 1.5 + START_LIMIT if rung is Rung.COMPILE else self.time_limit
@@ -272,23 +292,45 @@ class FileWorker:
             return Attempted(_not_loaded(rung, target, error))
         if isinstance(outcome, Reply):
             verdict = Verdict.from_json(outcome.header["verdict"])
+            if outcome.header["estimable"]:
+                verdict = with_estimate(verdict, self._estimate_compiled())
             return Attempted(self._noted(verdict), outcome.header.get("escalate", ""))
         if isinstance(outcome, Died):
             return Attempted(self._noted(self._crashed(rung, target, outcome)))
         return Attempted(self._noted(self._timed_out(rung, target, outcome)))
 
-    def estimate(self, problem: int, chip: str) -> dict[str, Any]:
+    def _estimate_compiled(self) -> dict[str, Any]:
+        """Estimate what the last attempt compiled; whatever comes of it, there is an answer."""
+        try:
+            outcome = self._worker.request({"op": "estimate_compiled"}, time_limit=ESTIMATE_LIMIT)
+        except WorkerStartError as error:
+            return {"none": str(error)}
+        if isinstance(outcome, Reply):
+            found: dict[str, Any] = outcome.header["estimate"]
+            return found
+        if isinstance(outcome, TimedOut):
+            return {"none": f"it took longer than {ESTIMATE_LIMIT:.0f} s"}
+        return {"none": str(outcome)}
+
+    def estimate(self, problem: int, chip: str, configuration: str = "{}") -> dict[str, Any]:
         """Estimate the time of one problem on a chip, in a fresh process if the last one is gone.
 
+        Args:
+          problem: its number.
+          chip: the chip.
+          configuration: further arguments by name, as Python writes a dict of literals.
+
         Returns:
-          `estimate` (plain JSON data) and `text`; or `error`, the `kind` of what came of compiling
-          and, where it may help to name the chip before the import, why, as `escalate`.
+          `estimate` (plain JSON data) and `text`; or `error`, the `kind` of what came of compiling,
+          both as a sweep keeps them, as `told`, and, where it may help to name the chip before the
+          import, why, as `escalate`.
         """
         self.load()
         header = {
             "op": "estimate",
             "problem": problem,
             "chip": chip,
+            "configuration": configuration,
             "time_limit": self.time_limit,
         }
         try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-from pallas_rungs.compilers.chips import Chip, chip_named, names_of
+from pallas_rungs.compilers.chips import Chip, chip_named
 
 
 @dataclass(frozen=True)
@@ -174,9 +174,14 @@ def clock_of(chip: str | Chip) -> Clock:
     Raises:
       ValueError: no such chip, or one whose constants are not known here.
     """
-    found = chip_named(chip)
+    known = ", ".join(CLOCKS)
+    try:
+        found = chip_named(chip)
+    except ValueError:
+        raise ValueError(
+            f"unknown chip {chip!r}; the chips that can be estimated are {known}"
+        ) from None
     if found.name not in CLOCKS:
-        known = names_of(chip_named(name) for name in CLOCKS)
         raise ValueError(
             f"no constants are known here to estimate a time on {found.name}; "
             f"the chips that can be estimated are {known}"

@@ -10,31 +10,31 @@ the clock, are the estimate. It is not a measurement, and it says how far it has
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import jax
 import numpy as np
 from jax import export
 
+from pallas_rungs.compilers import dumps as dumping
 from pallas_rungs.compilers.abstract import abstract_mesh
 from pallas_rungs.compilers.chips import Chip
-from pallas_rungs.compilers.dumps import Dumper, Dumps
+from pallas_rungs.compilers.dumps import Dumps, compile_for_estimate
 from pallas_rungs.compilers.libtpu import install_line
+from pallas_rungs.compilers.outcome import CompilerOutcome
 from pallas_rungs.performance.accuracy import accuracy_of
 from pallas_rungs.performance.clock import Clock, clock_of
 from pallas_rungs.performance.kernel import KernelEstimate
 from pallas_rungs.performance.module import TOP_LEVEL, ModuleEstimate, estimate_module
-from pallas_rungs.performance.operands import integer_operands
+from pallas_rungs.performance.operands import KernelOperands, integer_operands
 
 METHOD: Final = "scalar program executed and DMAs simulated, from libtpu's final schedule"
 TIME_LIMIT: Final = 300.0
 """Seconds that the compiler may take for a program."""
 
 _TRACED: Final = (jax.ShapeDtypeStruct, jax.Array, np.ndarray, np.generic)
-_KINDS: Final = ("packed bundles", "utilization")
 
 
 class EstimateError(RuntimeError):
@@ -42,11 +42,13 @@ class EstimateError(RuntimeError):
 
     Attributes:
       kind: what came of compiling: "refused", "crashed", "timed out", "deadlocked", "unavailable".
+      outcome: what the compiler said; None where it was not asked.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, outcome: CompilerOutcome | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.outcome = outcome
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,14 @@ class Estimate:
             "constants": constants,
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Build an estimate from what `to_json` gave; the constants are those known here."""
+        kernels = tuple(map(KernelEstimate.from_json, data["kernels"]))
+        given = {name: data[name] for name in cls.__dataclass_fields__}
+        tuples = {name: tuple(data[name]) for name in ("arguments", "unresolved")}
+        return cls(**{**given, **tuples, "kernels": kernels})
+
     def __str__(self) -> str:
         from pallas_rungs.performance.report import report_text
 
@@ -164,6 +174,43 @@ def estimate(
       IRError: a dump is not as its reader knows it.
       Exception: what tracing or lowering the function raises.
     """
+    program = prepare(fn, *args, chip=chip, kwargs=kwargs)
+    dumps = compile_for_estimate(program.exported, program.chip, time_limit=time_limit)
+    return estimate_of(program, dumps)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function, traced and exported for a chip: what is left to do needs its compiler.
+
+    Attributes:
+      name: the function's name.
+      arguments: its arguments' dtypes and shapes.
+      chip: the chip's name.
+      exported: the program as a compiler takes it.
+      operands: values of the kernels' integer operands, as far as they are known.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    chip: str
+    exported: bytes
+    operands: tuple[KernelOperands, ...]
+
+
+def prepare(
+    fn: Callable[..., Any],
+    *args: Any,
+    chip: str | Chip = "v5e",
+    kwargs: Mapping[str, Any] | None = None,
+) -> Program:
+    """Trace and export a function for a chip; see `estimate`.
+
+    Raises:
+      ValueError: no such chip, or one whose constants are not known.
+      EstimateError: the program is for several devices.
+      Exception: what tracing or lowering the function raises.
+    """
     clock = clock_of(chip)
     call, arrays = _of_arrays(fn, args, dict(kwargs or {}))
     shaped = [_shape_of(array) for array in arrays]
@@ -177,8 +224,22 @@ def estimate(
             f"the program spans {exported.nr_devices} devices; an estimate is of one: "
             "estimate the function that each device runs",
         )
-    dumps = _DUMPER.compile(bytes(exported.serialize()), clock.chip, time_limit)
-    _see_that_it_compiled(dumps, clock.chip)
+    arguments = tuple(_short(shape) for shape in shaped)
+    return Program(_name_of(fn), arguments, clock.chip, bytes(exported.serialize()), operands)
+
+
+def estimate_of(program: Program, dumps: Dumps) -> Estimate:
+    """Estimate a program from what its compiler dumped.
+
+    Args:
+      program: what was compiled.
+      dumps: files of the kinds `FOR_ESTIMATES`, and the optimised HLO in the outcome.
+
+    Raises:
+      EstimateError: libtpu is not here, or did not compile the program.
+      IRError: a dump is not as its reader knows it.
+    """
+    _see_that_it_compiled(dumps, program.chip)
     listings = dumps.of("packed bundles")
     if TOP_LEVEL not in listings:
         raise EstimateError(
@@ -187,43 +248,20 @@ def estimate(
             "the result does not depend on an argument that jax traces "
             "(a function of NumPy is computed while it is traced)",
         )
+    clock = clock_of(program.chip)
     module = estimate_module(
         listings,
         dumps.of("utilization"),
         dumps.outcome.hlo,
         clock,
-        operands,
+        program.operands,
     )
-    arguments = [_short(shape) for shape in shaped]
-    return _estimate(_name_of(fn), arguments, clock, module, dumps.outcome.versions)
+    return _estimate(program, clock, module, dumps.outcome.versions)
 
 
 def close() -> None:
     """End the compiler's worker. The next estimate starts a new one."""
-    _DUMPER.close()
-
-
-class _SharedDumper:
-    """The one dumping worker of this process; it starts with the first estimate and stays warm."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._dumper: Dumper | None = None
-
-    def compile(self, program: bytes, chip: str, time_limit: float) -> Dumps:
-        with self._lock:
-            if self._dumper is None:
-                self._dumper = Dumper(_KINDS)
-            return self._dumper.compile(program, chip, time_limit=time_limit, hlo=True)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._dumper is not None:
-                self._dumper.close()
-            self._dumper = None
-
-
-_DUMPER: Final = _SharedDumper()
+    dumping.close()
 
 
 def _of_arrays(
@@ -261,7 +299,7 @@ def _see_that_it_compiled(dumps: Dumps, chip: str) -> None:
     if outcome.kind == "compiled":
         return
     if outcome.kind == "unavailable":
-        raise EstimateError("unavailable", outcome.message)
+        raise EstimateError("unavailable", outcome.message, outcome)
     advice = {
         "refused": "change the kernel until it compiles; `climb` says more about a refusal",
         "crashed": "the program ends the compiler's process; `climb` says more",
@@ -273,15 +311,12 @@ def _see_that_it_compiled(dumps: Dumps, chip: str) -> None:
         outcome.kind,
         f"libtpu did not compile the program for {chip}, so there is nothing to estimate: "
         f"{outcome.kind}: {outcome.error_type}: {first}\n{advice}",
+        outcome,
     )
 
 
 def _estimate(
-    name: str,
-    arguments: list[str],
-    clock: Clock,
-    module: ModuleEstimate,
-    versions: Mapping[str, str],
+    program: Program, clock: Clock, module: ModuleEstimate, versions: Mapping[str, str]
 ) -> Estimate:
     seconds = module.cycles / clock.frequency.value
     in_pallas = sum(k.cycles * k.times for k in module.kernels if k.pallas)
@@ -292,8 +327,8 @@ def _estimate(
     if accuracy:
         error = f"rms log error {accuracy.rms_log_error:g} over {accuracy.points} {accuracy.source}"
     return Estimate(
-        name=name,
-        arguments=tuple(arguments),
+        name=program.name,
+        arguments=program.arguments,
         chip=clock.chip,
         seconds=seconds,
         low=low,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from pallas_rungs.ir.bundles import Listing, read_listing
 from pallas_rungs.ir.errors import IRError
@@ -113,6 +113,11 @@ class KernelEstimate:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {**vars(self), "loops": [vars(loop) for loop in self.loops]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Build an estimate from what `to_json` gave."""
+        return cls(**{**data, "loops": tuple(Loop(**loop) for loop in data["loops"])})
 
 
 class KernelProgram:

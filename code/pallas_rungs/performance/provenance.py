@@ -27,6 +27,7 @@ MIME: Final = "application/vnd.pallas-rungs.provenance+json"
 """The MIME type by which an output carries the provenance of its figures: a list of JSON forms."""
 
 _CAPTION: Final = re.compile(r"\b(?:estimate|measurement)s?\b[^\n]*;[^\n]*\bjax(?:lib)? \d")
+_FEW: Final = 4
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -117,9 +118,6 @@ class Provenance:
         Raises:
           ProvenanceError: something is missing; the message names the field.
         """
-        for name in _NEEDED:
-            if not data.get(name):
-                raise _lacks(name)
         given: dict[str, Any] = {field.name: data.get(field.name) for field in fields(cls)}
         return cls(**given)
 
@@ -167,7 +165,9 @@ def _caption(several: list[Provenance]) -> str:
     known = f"of {first.date}" if first.date else "made in this build"
     parts.append("on a day that is not known" if first.date == UNKNOWN else known)
     codes = sorted({one.code for one in several if one.code})
-    if codes:
+    if len(codes) > _FEW:
+        parts.append(f"hashes of {len(codes)} codes in the record")
+    elif codes:
         parts.append("code " + ", ".join(map(_abridged, codes)))
     return "; ".join(parts)
 

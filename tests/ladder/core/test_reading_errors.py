@@ -7,10 +7,10 @@ import pytest
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
+from pallas_rungs.ir.memory_overflow import in_words, memory_overflow
 from pallas_rungs.ladder.advice import advice_for
 from pallas_rungs.ladder.diagnose import first_line, innermost, kernel_error
 from pallas_rungs.ladder.source_frames import is_users
-from pallas_rungs.ladder.vmem import in_words, memory_overflow
 
 CALLBACK = """INTERNAL: CpuCallback error calling callback: Traceback (most recent call last):
   File "/home/reader/kernel.py", line 13, in <module>

@@ -1,4 +1,4 @@
-"""A climb in a process of its own, as a reader starts one."""
+"""A command in a process of its own, as a reader starts one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import time
 import psutil
 
 
-def started(*arguments: str, processes: int) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
-    """Start `climb` and wait until so many processes run below it; return it and them."""
+def started(
+    *arguments: str, processes: int, command: str = "climb"
+) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """Start a command and wait until so many processes run below it; return it and them."""
     climb = subprocess.Popen(
-        [sys.executable, "-m", "pallas_rungs", "climb", *arguments],
+        [sys.executable, "-m", "pallas_rungs", command, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -253,16 +253,16 @@ def test_a_changed_format_of_the_dump_is_refused_with_file_line_and_expectation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = importlib.import_module("pallas_rungs.performance.estimate")
-    compiled = module._DUMPER.compile
+    compiled = module.compile_for_estimate
 
-    def edited(*args: Any) -> Any:
-        dumps = compiled(*args)
+    def edited(*args: Any, **named: Any) -> Any:
+        dumps = compiled(*args, **named)
         for file in dumps.files:
             text = file.text.replace("target bundleno = ", "target bundle ")
             object.__setattr__(file, "text", text)
         return dumps
 
-    monkeypatch.setattr(module._DUMPER, "compile", edited)
+    monkeypatch.setattr(module, "compile_for_estimate", edited)
     with pytest.raises(
         IRError, match=r"softmax\.1, packed bundles, line \d+: expected .*target bundleno"
     ):

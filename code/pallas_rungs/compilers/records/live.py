@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,6 +88,78 @@ def live_or_recorded(name: str, make: Callable[[], Any], compiler: Compiler) -> 
     return Known(value, versions)
 
 
+def from_record(name: str, make: Callable[[], Any], compiler: Compiler) -> Known:
+    """Return what a compiler said when the record was made, and ask it only to renew the record.
+
+    For what takes too long to be asked in each build. The page that shows it asks a part of it by
+    `live_or_recorded` and compares, so that the record cannot rot unseen.
+
+    Args:
+      name: as for `live_or_recorded`.
+      make: as for `live_or_recorded`.
+      compiler: the module `libtpu` or `cuda`.
+
+    Raises:
+      RecordError: there is no record.
+      OSError: while records are renewed, theirs cannot be written.
+    """
+    record = RECORDS / f"{name}.json"
+    if os.environ.get(RENEW) == "1" and not compiler.why_unavailable():
+        _write(record, _asked(name, make), compiler.installed_versions())
+    return _recorded(name, record)
+
+
+def recorded(
+    name: str,
+    make: Callable[[Sequence[str]], Mapping[str, Any]],
+    keys: Sequence[str],
+    sample: Sequence[str],
+    compiler: Compiler,
+) -> Known:
+    """Return the record of what a compiler says to many questions, too many to ask in a build.
+
+    Where the compiler is, in the versions that made the record, it is asked a few of them again.
+
+    Args:
+      name: a file name without an ending; equal names must mean equal questions.
+      make: asks the compiler these questions; gives JSON data for each, the same each time.
+      keys: all of the questions.
+      sample: those that are asked again.
+      compiler: the module `libtpu` or `cuda`.
+
+    Returns:
+      The record, a mapping from the keys; what was made just now while records are renewed.
+
+    Raises:
+      RecordError: there is no record; it is of other questions; or the compiler says something
+        else to one of the sample.
+      ValueError: a question of the sample is none of the keys.
+    """
+    if strange := [key for key in sample if key not in keys]:
+        raise ValueError(f"{strange[0]!r} is asked again, and is none of the {len(keys)} keys")
+    record = RECORDS / f"{name}.json"
+    here = not compiler.why_unavailable()
+    if here and os.environ.get(RENEW) == "1":
+        versions = compiler.installed_versions()
+        value = json.loads(json.dumps(dict(make(keys))))
+        _write(record, value, versions)
+        return Known(value, versions)
+    if not record.exists():
+        raise RecordError(f"there is no record {name!r} yet; {_how(record)}")
+    known = _recorded(name, record)
+    if list(known.value) != list(keys):
+        raise RecordError(f"the record {name!r} is of other questions; {_how(record)}")
+    if here and compiler.installed_versions() == known.versions:
+        again = _asked(f"{name}-sample", lambda: dict(make(sample)))
+        for key in sample:
+            if again[key] != known.value[key]:
+                raise RecordError(
+                    f"the record {name!r} of {known.made} says {known.value[key]} of {key!r}, and "
+                    f"the compiler says {again[key]} now; {_how(record)}"
+                )
+    return known
+
+
 def _asked(name: str, make: Callable[[], Any]) -> Any:
     """What `make` gives, as it reads from JSON: the same from here and from the build's folder."""
     if not (folder := os.environ.get(FOLDER)):
@@ -100,7 +172,7 @@ def _asked(name: str, make: Callable[[], Any]) -> Any:
 def _recorded(name: str, record: Path) -> Known:
     if not record.exists():
         raise RecordError(
-            f"the compiler is not installed here, and there is no record {name!r}; {_how(record)}"
+            f"there is no record {name!r}, and the compiler is not asked here; {_how(record)}"
         )
     kept = json.loads(record.read_text("utf8"))
     return Known(kept["value"], kept["versions"], kept["made"])

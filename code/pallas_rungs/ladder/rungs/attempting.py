@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pallas_rungs.compilers.chips import chip_named
 from pallas_rungs.ladder.diagnose import in_full, kernel_error
+from pallas_rungs.ladder.estimate_beside import OnCompiled
 from pallas_rungs.ladder.machine import stay_on_cpu
+from pallas_rungs.ladder.next_steps import next_step
 from pallas_rungs.ladder.pretend import (
     DEFAULT_CHIP,
     Pretend,
@@ -35,6 +38,10 @@ _TRIES: dict[Rung, Try] = {
 }
 
 
+_SAID: WeakKeyDictionary[Problem, dict[str, Status]] = WeakKeyDictionary()
+"""What the rungs said of a problem so far, by the verdict's label."""
+
+
 def attempt(
     problem: Problem,
     rung: Rung | str,
@@ -43,6 +50,7 @@ def attempt(
     chip: str = DEFAULT_CHIP,
     time_limit: float = 120.0,
     cache: bool = False,
+    on_compiled: OnCompiled | None = None,
 ) -> Verdict:
     """Try `problem` on one rung in this process (the compile rung uses a worker).
 
@@ -54,6 +62,8 @@ def attempt(
       chip: the chip to name on the lower rungs when the program asks for one.
       time_limit: seconds that the compiler may take.
       cache: let the compile rung read and write the disk cache.
+      on_compiled: called by the compile rung with a program that compiled for a TPU, and what an
+        estimate of it is made of.
 
     Returns:
       The verdict. Faults of the kernel, of its reference and of the tools are verdicts too.
@@ -74,12 +84,17 @@ def attempt(
         target = (target or "default") if rung is Rung.SIMULATE else ""
     began = time.perf_counter()
     tried = (
-        partial(compile_rung.attempt, time_limit=time_limit, cache=cache)
+        partial(compile_rung.attempt, time_limit=time_limit, cache=cache, on_compiled=on_compiled)
         if rung is Rung.COMPILE
         else _TRIES[rung]
     )
     verdict = _escalating(lambda pretend: _guarded(tried, rung, problem, target, pretend), start)
     details: dict[str, Any] = {"arguments": describe_arguments(problem.args), **verdict.details}
+    said = _SAID.setdefault(problem, {})
+    if step := next_step(verdict, said):
+        details["next"] = step
+        details["before"] = {label: str(status) for label, status in said.items()}
+    said[verdict.label] = verdict.status
     return dataclasses.replace(
         verdict, details=details, seconds=round(time.perf_counter() - began, 4)
     )

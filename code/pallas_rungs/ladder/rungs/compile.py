@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pallas_rungs.compilers.chips import TPU, chip_named
+from pallas_rungs.compilers.dumps import compile_for_estimate
+from pallas_rungs.ir.memory_overflow import in_words, memory_overflow
 from pallas_rungs.ladder.diagnose import error_from_text
+from pallas_rungs.ladder.estimate_beside import Compiled, OnCompiled
 from pallas_rungs.ladder.gaps import attribute
 from pallas_rungs.ladder.pretend import Pretend
 from pallas_rungs.ladder.problem import Problem
@@ -21,7 +25,6 @@ from pallas_rungs.ladder.rungs.tracing import (
 )
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import KernelError, Verdict
-from pallas_rungs.ladder.vmem import in_words, memory_overflow
 
 if TYPE_CHECKING:
     from pallas_rungs.compilers.outcome import CompilerOutcome
@@ -46,8 +49,17 @@ def attempt(
     *,
     time_limit: float = 120.0,
     cache: bool = False,
+    on_compiled: OnCompiled | None = None,
 ) -> Verdict:
     """Export the program and compile it for the chip in a worker process.
+
+    Args:
+      problem: what to try.
+      target: the chip.
+      pretend: how the chip was named.
+      time_limit: seconds that the compiler may take.
+      cache: read and write the disk cache.
+      on_compiled: called with a program that compiled, and what an estimate of it is made of.
 
     Raises:
       Exception: what the program raises while it is traced.
@@ -63,7 +75,17 @@ def attempt(
         return refused(Rung.COMPILE, target, error, program, False)
     from pallas_rungs.compilers.by_chip import compile_exported
 
-    outcome = compile_exported(exported.serialized, target, time_limit=time_limit, cache=cache)
+    outcome = None
+    if on_compiled is not None and chip_named(target).machine is TPU:
+        dumps = compile_for_estimate(
+            exported.serialized, target, time_limit=time_limit, cache=cache
+        )
+        if dumps.outcome.kind == "compiled":
+            on_compiled(Compiled(program, target, exported.devices, dumps))
+        if dumps.outcome.kind != "crashed":  # else dumping may be what ended it
+            outcome = dumps.outcome
+    if outcome is None:
+        outcome = compile_exported(exported.serialized, target, time_limit=time_limit, cache=cache)
     return verdict_of(outcome, target, program, {"devices": exported.devices})
 
 

@@ -1,0 +1,96 @@
+"""The estimate beside rung 5: of a program that compiled, what it would take on that chip.
+
+It never changes a verdict. Where there is none, the verdict's details say why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pallas_rungs.ladder.status import Status
+from pallas_rungs.ladder.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pallas_rungs.compilers.dumps import Dumps
+    from pallas_rungs.ladder.program import Program
+
+KEPT = ("seconds", "low", "high", "error", "cycles", "unresolved", "method", "versions")
+"""What a verdict's details keep of an estimate."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program that compiled for a TPU.
+
+    Attributes:
+      program: the traced program.
+      chip: the chip's name.
+      devices: how many devices it spans.
+      dumps: what its compiler wrote.
+    """
+
+    program: Program
+    chip: str
+    devices: int
+    dumps: Dumps
+
+
+OnCompiled = Callable[[Compiled], None]
+
+
+def estimate_compiled(compiled: Compiled, name: str) -> dict[str, Any]:
+    """Estimate a program from what its compiler wrote.
+
+    Args:
+      compiled: the program.
+      name: what it is called.
+
+    Returns:
+      Plain JSON data: `chip`, what `KEPT` names, and `text`, one clause; or `none`, why there is
+      no estimate.
+    """
+    from pallas_rungs.ladder import swap
+    from pallas_rungs.performance.estimate import Program as Prepared
+    from pallas_rungs.performance.estimate import estimate_of
+    from pallas_rungs.performance.operands import integer_operands
+
+    if compiled.devices > 1:
+        return {"none": f"the program spans {compiled.devices} devices; an estimate is of one"}
+    program = compiled.program
+    try:
+        closed = swap.without_debug_prints(swap.with_interpreter(program.jaxpr, False))
+        operands = integer_operands(closed, program.arrays)
+        prepared = Prepared(name, (), compiled.chip, b"", operands)
+        found = estimate_of(prepared, compiled.dumps).to_json()
+    except Exception as error:
+        return {"none": f"{type(error).__name__}: {error}"}
+    return {
+        "chip": compiled.chip,
+        "text": in_words(found),
+        **{field: found[field] for field in KEPT},
+    }
+
+
+def in_words(found: Mapping[str, Any]) -> str:
+    """Say an estimate in one clause: `estimate 0.75 ms (0.74 to 0.76), not a measurement`."""
+    from pallas_rungs.performance.report import in_time
+
+    text = f"estimate {in_time(found['seconds'])}"
+    if found["low"] is None or found["high"] is None:
+        return f"{text} (error not known), not a measurement"
+    low, high = in_time(found["low"]), in_time(found["high"])
+    number, _, unit = low.partition(" ")
+    if high.endswith(f" {unit}"):
+        low = number
+    guessed = ", partly guessed" if found["unresolved"] else ""
+    return f"{text} ({low} to {high}{guessed}), not a measurement"
+
+
+def with_estimate(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:
+    """Return a passed verdict with an estimate, or the reason for its absence, in its details."""
+    if verdict.status is not Status.PASSED:
+        return verdict
+    return dataclasses.replace(verdict, details={**verdict.details, "estimate": dict(found)})
