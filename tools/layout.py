@@ -25,7 +25,7 @@ LAYERS = (
     ("ladder", "walk", "exhibits", "figures"),
     ("compilers", "ir", "performance"),
     ("bugs",),
-    ("kernels", "claims", "bounds"),
+    ("kernels", "claims", "bounds", "extras"),
 )
 SIDEWAYS: dict[tuple[str, str], str] = {
     ("performance", "compilers"): "an estimate is made of a program that a compiler dumped",

@@ -88,6 +88,31 @@ def _show(record: dict[str, Any], html: str, plain: str) -> None:
     ipython.display.display(data, raw=True)
 
 
+def unproved(text: str, rung: str, remark: str) -> tuple[dict[str, Any], str]:
+    """Return the output of a claim that this machine cannot check.
+
+    Args:
+        text: The sentence.
+        rung: The rung that would prove it.
+        remark: Why it is not checked, to stand in brackets.
+
+    Returns:
+        The machine-readable form, and the HTML.
+    """
+    return _record_and_html("unproved", " ".join(text.split()), _checked_rung(rung), remark)
+
+
+def _record_and_html(
+    kind: Literal["claim", "unproved"], text: str, rung: str, remark: str
+) -> tuple[dict[str, Any], str]:
+    name = anchor("claim", text)
+    html = (
+        f'<p class="pr-claim" id="{name}" data-rung="{rung}">'
+        f"{_badge(rung)} {_prose(text)}{remark and f' ({remark})'}</p>"
+    )
+    return {"kind": kind, "text": text, "rung": rung, "anchor": name}, html
+
+
 class Known(Protocol):
     """What a compiler said, now or when it was recorded (`compilers.records.Known`)."""
 
@@ -131,26 +156,21 @@ class claim:  # noqa: N801 - reads as a statement: `with claim("…", rung="trac
     ) -> bool:
         _open_rungs.pop()
         if error is None and self.recorded:
-            remark = f" (not checked in this build: from a record of {self.recorded})"
+            remark = f"not checked in this build: from a record of {self.recorded}"
             self._emit("unproved", remark)
             return False
         if error is None:
             self._emit("claim", "")
             return False
         if self.rung == "compile" and isinstance(error, AssertionError) and not _compiler_is_here():
-            self._emit("unproved", " (not checked in this build: libtpu is not installed here)")
+            self._emit("unproved", "not checked in this build: libtpu is not installed here")
             return True
         error.add_note(f"while proving the claim: {self.text} (rung: {self.rung})")
         return False
 
     def _emit(self, kind: Literal["claim", "unproved"], remark: str) -> None:
-        name = anchor("claim", self.text)
-        html = (
-            f'<p class="pr-claim" id="{name}" data-rung="{self.rung}">'
-            f"{_badge(self.rung)} {_prose(self.text)}{remark}</p>"
-        )
-        record = {"kind": kind, "text": self.text, "rung": self.rung, "anchor": name}
-        _show(record, html, f"[{self.rung}] {self.text}{remark}")
+        record, html = _record_and_html(kind, self.text, self.rung, remark)
+        _show(record, html, f"[{self.rung}] {self.text}{remark and f' ({remark})'}")
 
 
 class refuses:  # noqa: N801 - reads as a statement: `with refuses(ValueError, match="…"):`

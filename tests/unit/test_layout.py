@@ -11,6 +11,8 @@ import layout
 import pytest
 from drawn import Symbol
 
+from pallas_rungs import extras
+
 # Symbols of kernels that no chapter draws, and why that is so.
 UNDRAWN: dict[str, str] = {
     "kernels/add.py:add_whole": "the first chapter writes it out, since a reader types it along",
@@ -173,6 +175,8 @@ def upstream_sources() -> list[Path]:
     folder = Path(jax.__file__).parent
     found = [*folder.glob("_src/pallas/**/*.py"), *folder.glob("experimental/pallas/**/*.py")]
     assert len(found) > 50
+    if not extras.why_missing("tokamax"):
+        found += (extras.folder("tokamax") / "tokamax").rglob("*.py")
     return found
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pallas_rungs
+from pallas_rungs import extras
 from pallas_rungs.book.notebooks import EXPECTS_STDERR, Chapter
 from pallas_rungs.book.sources import parse
 from pallas_rungs.walk import ExcerptError, installed_module
@@ -146,14 +147,20 @@ def _data(folder: Path) -> set[Path]:
     return found
 
 
-def versions() -> dict[str, str]:
-    """Return the versions that shape outputs; ``none`` for what is not installed."""
+def versions(of_extras: Iterable[str] = ()) -> dict[str, str]:
+    """Return the versions that shape outputs; ``none`` for what is not installed.
+
+    Args:
+        of_extras: The optional extras that count too.
+    """
     found = {"python": platform.python_version(), "machine": platform.machine()}
     for name in VERSIONS:
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             found[name] = "none"
+    for name in of_extras:
+        found[name] = "none" if extras.why_missing(name) else extras.version(name)
     return found
 
 
@@ -174,7 +181,7 @@ def chapter_key(
             data = part.encode() if isinstance(part, str) else part
             digest.update(len(data).to_bytes(8, "big") + data)
 
-    add(FORMAT, *(f"{name}={version}" for name, version in versions().items()))
+    add(FORMAT, *(f"{name}={at}" for name, at in versions(chapter.extras).items()))
     for name in sorted(environment):
         if _ENVIRONMENT.match(name) and name not in _NO_CONTENT:
             add(f"{name}={environment[name]}")

@@ -15,7 +15,9 @@ with the note above. Anchors are text or ``@syntax`` that occurs exactly once, s
 `pallas_rungs.walk.anchors`.
 
 A page that holds an excerpt is read again when the installed package's version or source changes.
-Anything missing or ambiguous ends the build, with or without ``-W``.
+Anything missing or ambiguous ends the build, with or without ``-W``. Where the package is an
+optional extra that is not on this machine, the page says so in the excerpt's place, and keeps its
+notes.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,8 +41,16 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
 import pallas_rungs.walk
-from pallas_rungs.walk import ExcerptError, Note, Passage, excerpt, installed_module
-from pallas_rungs.walk.markup import excerpt_html
+from pallas_rungs.extras import INSTALLED_BY
+from pallas_rungs.walk import (
+    AbsentExtraError,
+    ExcerptError,
+    Note,
+    Passage,
+    excerpt,
+    installed_module,
+)
+from pallas_rungs.walk.markup import excerpt_html, inline_html
 
 _NOTE = re.compile(
     r"""^-\s+(?P<kind>\w+)\s+(?P<quote>["'`])(?P<anchor>.+?)(?P=quote)\s*:\s+(?P<text>.*)$"""
@@ -92,6 +103,8 @@ class ExcerptDirective(SphinxDirective):
         """
         try:
             return [self._drawn()]
+        except AbsentExtraError as absent:
+            return [self._absent(absent.extra)]
         except ExcerptError as error:
             place = f"{self.env.doc2path(self.env.docname, base=False)}:{self.lineno}"
             raise ExtensionError(f"{place}: excerpt: {error}", modname=__name__) from None
@@ -112,6 +125,27 @@ class ExcerptDirective(SphinxDirective):
         serial = self.env.new_serialno("excerpt")
         ident = f"excerpt-{name}" if serial == 0 else f"excerpt-{name}-{serial + 1}"
         return nodes.raw("", excerpt_html(drawn, ident=ident), format="html")
+
+    def _absent(self, extra: str) -> nodes.Node:
+        """Say that the excerpt's package is not here; its notes are the book's own words."""
+        module, passage = _target(self.arguments[0], self.options)
+        _drawn_modules(self.env).setdefault(self.env.docname, {})[module] = ""
+        caption = self.options.get("caption", "")
+        said = "".join(
+            f'<li class="pr-note pr-note-{note.kind}"><span class="pr-note-text">'
+            f'<span class="pr-note-kind">{note.kind}</span> {inline_html(note.text)}</span></li>'
+            for note in parse_notes(list(self.content))
+        )
+        parts = [
+            f'<figcaption class="pr-excerpt-caption">{inline_html(caption)}</figcaption>'
+            if caption
+            else "",
+            '<p class="pr-excerpt-source">Not drawn in this build, where '
+            f"{extra} is not installed: <code>{escape(passage.symbol)}</code> of <code>{module}"
+            f"</code>. To install it: <code>{INSTALLED_BY[extra]}</code>.</p>",
+            f'<ul class="pr-notes">{said}</ul>' if said else "",
+        ]
+        return nodes.raw("", f'<figure class="pr-excerpt">{"".join(parts)}</figure>', format="html")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+from pallas_rungs.book.absent import absent_extra, outputs_without
 from pallas_rungs.book.dependencies import chapter_key, import_roots, versions
 from pallas_rungs.book.faults import ChapterFaults, fault_log
 from pallas_rungs.book.findings import failure_fault, stderr_faults
@@ -185,6 +186,12 @@ def _execute(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     for chapter in book.chapters.values():
         for fault in chapter.faults:
             log.add(fault)
+    for docname in book.keys:
+        chapter = book.chapters[docname]
+        if docname not in book.executions and (extra := absent_extra(chapter)):
+            outputs = outputs_without(chapter, extra)
+            _keep(book, docname, outputs, 0.0)
+            _log.info("chapters: not executed: %s needs %s", chapter.shown, extra)
     waiting = [docname for docname in book.keys if docname not in book.executions]
     if waiting:
         book.environment[FOLDER] = str(_emptied(Path(app.outdir).parent / "climbs"))
@@ -306,12 +313,16 @@ def _judge(
         [names.applied(output) for output in notebook.cells[cell.index].outputs]
         for cell in chapter.cells
     ]
-    date = datetime.now(UTC).isoformat(timespec="seconds")
-    key = book.keys[chapter.docname]
-    execution = Execution(key, outputs, session.seconds, date, versions())
-    book.store.put(chapter.docname, execution)
-    book.executions[chapter.docname] = execution
+    _keep(book, chapter.docname, outputs, session.seconds)
     return True
+
+
+def _keep(book: Book, docname: str, outputs: list[list[dict[str, Any]]], seconds: float) -> None:
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    ran_with = versions(book.chapters[docname].extras)
+    execution = Execution(book.keys[docname], outputs, seconds, date, ran_with)
+    book.store.put(docname, execution)
+    book.executions[docname] = execution
 
 
 def _note_drawn(app: Sphinx, docname: str, source: list[str]) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 
+from pallas_rungs import extras
 from pallas_rungs.book import plain_markdown
-from pallas_rungs.book.execute import chapter_docnames, executed_notebook
+from pallas_rungs.book.execute import book_of, chapter_docnames, executed_notebook
 from pallas_rungs.book.history import history
 
 if TYPE_CHECKING:
@@ -48,13 +49,20 @@ def colab_address(app: Sphinx, docname: str) -> str:
     return f"https://colab.research.google.com/github/{owner_and_name}/blob/{branch}/{inside}"
 
 
-def install_cell(pins: Mapping[str, str], repository: str, commit: str) -> str:
+def install_cell(
+    pins: Mapping[str, str],
+    repository: str,
+    commit: str,
+    beside: Mapping[str, str] | None = None,
+) -> str:
     """Write the first cell: it installs what the page was verified with.
 
     Args:
         pins: versions by package.
         repository: address of the book's repository; the package comes from it.
         commit: the commit to take; the newest when it is empty.
+        beside: versions of what the page's optional extras are made of, installed without what
+            they ask for beyond that.
     """
     wanted = []
     for name, number in pins.items():
@@ -65,10 +73,12 @@ def install_cell(pins: Mapping[str, str], repository: str, commit: str) -> str:
     if repository:
         at = f"@{commit}" if commit else ""
         wanted.append(f"'pallas-rungs @ git+{repository}{at}'")
+    extra = " ".join(f"'{name}=={number}'" for name, number in (beside or {}).items())
     return (
         "# Installs what this page was verified with, on a CPU. Asked to restart, do, and run this "
         "cell again.\n"
         f"%pip install -q {' '.join(wanted)}\n"
+        f"{f'%pip install -q --no-deps {extra}{chr(10)}' if extra else ''}"
         "%env JAX_PLATFORMS=cpu"
     )
 
@@ -154,7 +164,7 @@ def _write(app: Sphinx, exception: Exception | None) -> None:
     """Write the notebooks of all chapters, and drop those of chapters that are gone."""
     if exception is not None or app.builder.format != "html":
         return
-    first = install_cell(_pins(), _repository(app), history(Path(app.srcdir)).commit)
+    pins, home, commit = _pins(), _repository(app), history(Path(app.srcdir)).commit
     folder = Path(app.outdir) / FOLDER
     kept = set()
     titles = {name: node.astext() for name, node in app.env.titles.items()}
@@ -167,6 +177,9 @@ def _write(app: Sphinx, exception: Exception | None) -> None:
             labels=plain_markdown.labels_of(app),
             site=_site_address(app),
         )
+        needed = book_of(app).chapters[docname].extras
+        beside = {name: at for extra in needed for name, at in extras.pins(extra).items()}
+        first = install_cell(pins, home, commit, beside)
         made = export(executed_notebook(app, docname), first=first, page=page)
         path = Path(app.outdir) / notebook_path(app, docname)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -28,6 +28,7 @@ from pallas_rungs.book.sources import (
     import_lines,
     unmet_names,
 )
+from pallas_rungs.extras import INSTALLED_BY
 from pallas_rungs.walk import Passage
 
 EXPECTS_STDERR = "expects-stderr"
@@ -94,6 +95,11 @@ class Chapter:
     def metadata(self) -> dict[str, Any]:
         """The front matter."""
         return dict(self.notebook.metadata)
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The optional extras that its cells cannot do without."""
+        return tuple(self.notebook.metadata.get("extras", ()))
 
     @property
     def passage_modules(self) -> set[str]:
@@ -174,6 +180,11 @@ def _check_front_matter(chapter: Chapter, lines: list[str]) -> None:
             number = next((n for n, s in enumerate(lines, 1) if s.startswith(f"{key}:")), 1)
             place = f"{chapter.shown}:{number}"
             chapter.faults.append(Fault(place, f"front matter may not hold {key!r}: {why}"))
+    for name in chapter.extras:
+        if name not in INSTALLED_BY:
+            known = ", ".join(INSTALLED_BY)
+            cause = f"`extras` names {name!r}, which is none; there are {known}"
+            chapter.faults.append(Fault(f"{chapter.shown}:1", cause))
     if chapter.notebook.metadata.get("kernelspec", {}).get("name") != "python3":
         chapter.faults.append(
             Fault(f"{chapter.shown}:1", "the front matter's kernelspec must have name: python3")

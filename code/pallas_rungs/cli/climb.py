@@ -21,6 +21,7 @@ from pallas_rungs.cli.options import (
     show_progress,
     tolerance,
 )
+from pallas_rungs.ladder.climb_help import CLIMB_HELP
 
 if TYPE_CHECKING:
     from pallas_rungs.ladder.files import FileClimb
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _EPILOG = f"""{EXECUTES.format(command="climb")}{ARGUMENTS.rstrip()}
   Without --args the file's own cases() or inputs() is used; without --reference its own
   SYMBOL_reference(), reference() or want(), where it has one.
-
+{CLIMB_HELP}
 exit code
   0 every rung asked for passed · 1 a rung found fault · 2 a target could not be tried at all ·
   3 nothing found wrong, but not all proved (unchecked, tool cannot, unavailable) · 130 interrupted
@@ -148,8 +149,7 @@ def _once(
             options.junit.write_text(junit_xml(climbs), encoding="utf-8")
         except OSError as error:
             print(f"pallas_rungs climb: {options.junit}: {error.strerror}", file=sys.stderr)
-    alone_and_not_tried = len(climbs) == 1 and climbs[0].error
-    if options.json and not alone_and_not_tried:
+    if options.json:
         print(printing.as_json(climbs))
     elif options.markdown:
         print(printing.as_markdown(climbs))

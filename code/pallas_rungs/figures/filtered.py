@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 from pallas_rungs.figures.choices import CHOICES_CSS, Option, fieldset
@@ -50,15 +50,22 @@ class FilteredTable:
         rows: name of a row -> its other cells, as inline Markdown.
         choices: which rows to show; a row is shown that all choices leave.
         alt: what the table shows, for readers who hear the page.
+        labels: name of a row -> what to show for it, inline Markdown; else the name as code.
     """
 
     headers: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]]
     choices: tuple[Choice, ...]
     alt: str
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return aligned([self.headers, *((name, *cells) for name, cells in self.rows.items())])
+        return aligned(
+            [
+                self.headers,
+                *((self.labels.get(name, name), *cells) for name, cells in self.rows.items()),
+            ]
+        )
 
     def __repr__(self) -> str:
         return str(self)
@@ -98,8 +105,9 @@ class FilteredTable:
             for number, names in enumerate(choice.options.values(), start=1)
             if name in names
         )
+        label = self.labels.get(name, f"`{name}`")
         inside = "".join(f"<td>{cell_html(cell)}</td>" for cell in cells)
-        return f'<tr class="{kept}"><th scope="row">{cell_html(f"`{name}`")}</th>{inside}</tr>'
+        return f'<tr class="{kept}"><th scope="row">{cell_html(label)}</th>{inside}</tr>'
 
 
 def filtered_table(
@@ -108,6 +116,7 @@ def filtered_table(
     choices: Sequence[Choice],
     *,
     alt: str,
+    labels: Mapping[str, str] | None = None,
 ) -> FilteredTable:
     """Make a table whose rows can be chosen.
 
@@ -118,6 +127,7 @@ def filtered_table(
         rows: name of a row -> its other cells, as inline Markdown.
         choices: which rows can be chosen.
         alt: what the table shows, for readers who hear the page.
+        labels: what to show for a row in place of its name, which then only tells rows apart.
 
     Raises:
         ValueError: there are no rows, a row has more or fewer cells than there are headings, or an
@@ -135,4 +145,4 @@ def filtered_table(
             if unknown := sorted(set(names) - set(rows)):
                 raise ValueError(f"{choice.legend!r}, {label!r}: no row is called {unknown[0]!r}")
     plain = {name: tuple(cells) for name, cells in rows.items()}
-    return FilteredTable(tuple(headers), plain, tuple(choices), alt)
+    return FilteredTable(tuple(headers), plain, tuple(choices), alt, dict(labels or {}))

@@ -19,6 +19,12 @@ LOST_LENGTH = (
 )
 """What to do where a call has fewer operands than its grid needs."""
 
+REFERENCE_TAKES = (
+    "The reference is called with the kernel's arguments: give it a parameter for each, or leave "
+    "out what is the kernel's alone (reference=lambda x, block: f(x))."
+)
+"""What to do about a reference that the kernel's arguments do not fit."""
+
 _GPU_TABLE: tuple[tuple[str, str], ...] = (
     (
         r"array arguments and results whose size is a power of 2",
@@ -299,9 +305,10 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "grid against the number of blocks.",
     ),
     (
-        r"[Oo]ut-of-bounds (read|write|swap)|[Oo]ut of bounds?\b",
+        r"[Oo]ut-of-bounds (masked )?(read|write|swap|store|copy)|[Oo]ut of bounds?\b",
         "The slice reaches past the end of the Ref: check the start and the size, also of the last "
-        "step.",
+        "step (pl.ds takes elements, counted from the start of the block). interpret=True moves "
+        "such a slice back inside; a chip reads or overwrites what lies behind.",
     ),
     (
         r"KeyError: \('(hbm|vmem|smem|any)', \d+",
@@ -316,7 +323,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (
         r"has non-zero count",
         "Signals and waits must balance: wait for every copy that was started, on each of its "
-        "semaphores, and for as many signals as come in.",
+        "semaphores, and for as many signals as come in; what is left over was signalled at the "
+        "line named here.",
     ),
     (
         r"in memory space smem|space=smem",

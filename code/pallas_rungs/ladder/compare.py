@@ -24,7 +24,7 @@ Integers and booleans must be equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pallas_rungs.ladder.features import epsilon
+from pallas_rungs.ladder.index_maps import Tiling
 from pallas_rungs.ladder.patterns import patterns_of
 from pallas_rungs.ladder.verdict import Difference
 
@@ -78,6 +79,7 @@ def compare(
     atol: float | None = None,
     rounds_to: Any = None,
     exponentials: bool = False,
+    tilings: Mapping[tuple[int, ...], Tiling] | None = None,
 ) -> Difference | None:
     """Compare two pytrees of arrays, leaf by leaf.
 
@@ -92,6 +94,7 @@ def compare(
       rounds_to: the narrowest float type that the program rounds to; the default tolerance is that
         of this type where it is coarser than the result's own.
       exponentials: the program takes exponentials.
+      tilings: how arrays of a shape were cut into blocks, where that is known.
 
     Returns:
       None when they agree, else the difference in the first leaf that differs.
@@ -112,6 +115,7 @@ def compare(
             atol=atol,
             rounds_to=rounds_to,
             exponentials=exponentials,
+            tilings=tilings,
         )
         if difference is not None:
             name = jax.tree_util.keystr(path)
@@ -127,6 +131,7 @@ def compare_arrays(
     atol: float | None = None,
     rounds_to: Any = None,
     exponentials: bool = False,
+    tilings: Mapping[tuple[int, ...], Tiling] | None = None,
 ) -> Difference | None:
     """Compare two arrays; see `compare`."""
     got, want = np.asarray(got), np.asarray(want)
@@ -160,6 +165,11 @@ def compare_arrays(
         if nonzero.any()
         else np.zeros(1)
     )
+    tiling = (tilings or {}).get(got.shape)
+
+    def agree(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+        return not _differs(one, other, tolerance).any()
+
     return Difference(
         count=count,
         total=int(got.size),
@@ -171,7 +181,10 @@ def compare_arrays(
         want=_number(want[first]),
         rtol=tolerance.rtol,
         atol=tolerance.atol,
-        patterns=patterns_of(got_values, want_values, differs) if got.ndim else (),
+        patterns=()
+        if not got.ndim
+        else patterns_of(got_values, want_values, differs, tiling.block if tiling else (), agree),
+        place=tiling.place_of(first) if tiling else "",
     )
 
 

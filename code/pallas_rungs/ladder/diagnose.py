@@ -7,7 +7,13 @@ import traceback
 from dataclasses import dataclass
 
 from pallas_rungs.ladder.advice import advice_for
-from pallas_rungs.ladder.source_frames import frame_in_text, is_users, message_of, users_frame
+from pallas_rungs.ladder.source_frames import (
+    frame_in_text,
+    is_users,
+    lines_of_race,
+    message_of,
+    users_frame,
+)
 from pallas_rungs.ladder.verdict import Frame, KernelError
 
 _RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
@@ -83,6 +89,7 @@ def kernel_error(error: BaseException, fallback: Frame | None = None) -> KernelE
         advice=""
         if _a_call_of_theirs(error)
         else advice_for(inner.type, message or " ".join(calls)),
+        lines=lines_of_race(message),
     )
 
 
@@ -120,4 +127,5 @@ def error_from_text(kind: str, message: str, fallback: Frame | None = None) -> K
         full=inner.message,
         frame=frame_in_text(message) or fallback,
         advice=advice_for(inner.type, inner.message),
+        lines=lines_of_race(inner.message),
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from pallas_rungs.compilers.chips import GPU, TPU, Machine
 from pallas_rungs.ladder import swap
+from pallas_rungs.ladder.overhang import partial_axes, reduces_overhang
 
 _REF_ACCESSES = (
     "get",
@@ -68,7 +69,10 @@ class Features:
       exponentials: some computation takes an exponential.
       rounds_to: the narrowest float type that any computation in the program rounds to.
       partial_blocks: some block does not divide its array.
-      accumulates: some body reads an output or a scratch buffer.
+      accumulates: some body reads an output or a scratch buffer that it stores to.
+      never_cleared: some body reads such a buffer back, and stores to it only after it has read it.
+      reduces_overhang: some body reduces over what lies past the end of an array, unmasked.
+      masks_with_infinity: some body that takes exponentials selects minus infinity.
       scoped_program_ids: some body asks for its place in the grid inside `pl.run_scoped`.
       lost_length: some call has no operand for a length of its grid that is known at run time.
       half_derivative: some call is the derivative of a kernel by some of its inputs and not all.
@@ -96,6 +100,9 @@ class Features:
     rounds_to: np.dtype[Any] | None = None
     partial_blocks: bool = False
     accumulates: bool = False
+    never_cleared: bool = False
+    reduces_overhang: bool = False
+    masks_with_infinity: bool = False
     scoped_program_ids: bool = False
     lost_length: bool = False
     half_derivative: bool = False
@@ -108,6 +115,9 @@ class Features:
             "copies": self.copies,
             "partial blocks": self.partial_blocks,
             "accumulators": self.accumulates,
+            "accumulators that are never cleared": self.never_cleared,
+            "reductions over partial blocks": self.reduces_overhang,
+            "masks of minus infinity": self.masks_with_infinity,
         }
         return [word for word, used in words.items() if used]
 
@@ -141,8 +151,15 @@ class Features:
             core_axes=frozenset(name for eqn in kernels for name in _core_axes(eqn)),
             exponentials=bool(primitives & EXPONENTIALS),
             rounds_to=_narrowest(every),
-            partial_blocks=any(_has_partial_blocks(eqn) for eqn in kernels),
+            partial_blocks=any(
+                bool(partial_axes(mapping))
+                for eqn in kernels
+                for mapping in getattr(eqn.params.get("grid_mapping"), "block_mappings", ())
+            ),
             accumulates=any(_reads_back(eqn) for eqn in kernels),
+            never_cleared=any(_never_clears(eqn) for eqn in kernels),
+            reduces_overhang=any(reduces_overhang(eqn, _reads_back(eqn)) for eqn in kernels),
+            masks_with_infinity=any(_masks_with_infinity(eqn) for eqn in kernels),
             scoped_program_ids=any(_asks_for_its_place(eqn) for eqn in every),
             lost_length=any(_has_lost_a_length(eqn) for eqn in kernels),
             half_derivative=any(_is_half_a_derivative(eqn) for eqn in kernels),
@@ -221,16 +238,6 @@ def _pads_low(kernel: Any) -> bool:
     return False
 
 
-def _has_partial_blocks(kernel: Any) -> bool:
-    for mapping in getattr(kernel.params.get("grid_mapping"), "block_mappings", ()):
-        shape = getattr(getattr(mapping, "array_aval", None), "shape", ())
-        for block, size in zip(mapping.block_shape or (), shape, strict=False):
-            step = getattr(block, "block_size", block)
-            if isinstance(step, int) and step > 0 and size % step:
-                return True
-    return False
-
-
 def _asks_for_its_place(eqn: Any) -> bool:
     return eqn.primitive.name == "run_scoped" and any(
         inner.primitive.name in ("program_id", "num_programs")
@@ -258,29 +265,80 @@ def _is_half_a_derivative(kernel: Any) -> bool:
 
 
 def _reads_back(kernel: Any) -> bool:
-    """True for a body that reads an output or a scratch buffer."""
+    """True for a body that reads an output or a scratch buffer that it stores to.
+
+    What only copies fill is read and not read back.
+    """
+    read, stored, _ = _own_accesses(kernel)
+    return bool(read & stored)
+
+
+def _never_clears(kernel: Any) -> bool:
+    """True for a body that reads back a buffer that it never stores to without reading it first."""
+    read, stored, cleared = _own_accesses(kernel)
+    return bool((read & stored) - cleared)
+
+
+def _own_accesses(kernel: Any) -> tuple[set[Any], set[Any], set[Any]]:
+    """Return what a body reads, stores to and clears of its outputs and scratch buffers."""
     mapping, body = kernel.params.get("grid_mapping"), kernel.params.get("jaxpr")
     if mapping is None or body is None:
-        return False
+        return set(), set(), set()
     given = mapping.num_index_operands + mapping.num_inputs
-    return _reads_any(body, set(body.invars[given:]))
+    return _accesses(body, {ref: ref for ref in body.invars[given:]})
 
 
-def _reads_any(jaxpr: Any, refs: set[Any]) -> bool:
+def _accesses(jaxpr: Any, refs: dict[Any, Any]) -> tuple[set[Any], set[Any], set[Any]]:
+    """Return which of the refs a body reads, which it stores to, and which before it has read them.
+
+    What a branch or a loop does counts by itself: a store in a branch comes before what is read
+    there, not before what is read above it.
+
+    Args:
+      jaxpr: the body, or a jaxpr inside it.
+      refs: the variables of `jaxpr` that stand for a ref → that ref.
+    """
+    read: set[Any] = set()
+    stored: set[Any] = set()
+    cleared: set[Any] = set()
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name
-        if name in ("get", "load", "addupdate") and _held(eqn.invars[0], refs):
-            return True
-        if name == "cond":
-            for branch in eqn.params["branches"]:
-                pairs = zip(branch.invars, eqn.invars[1:], strict=True)
-                if _reads_any(branch, {inner for inner, outer in pairs if _held(outer, refs)}):
-                    return True
-    return False
+        ref = refs.get(eqn.invars[0]) if eqn.invars and _is_var(eqn.invars[0]) else None
+        if ref is not None and name in ("get", "load", "addupdate"):
+            read.add(ref)
+        if ref is not None and name in ("swap", "masked_swap", "addupdate"):
+            stored.add(ref)
+            if ref not in read:
+                cleared.add(ref)
+        for inner in swap.sub_jaxprs(eqn.params):
+            count = min(len(inner.invars), len(eqn.invars))
+            pairs = zip(inner.invars[-count:], eqn.invars[-count:], strict=True) if count else ()
+            within = {own: refs[var] for own, var in pairs if _is_var(var) and var in refs}
+            more_read, more_stored, more_cleared = _accesses(inner, within)
+            read |= more_read
+            stored |= more_stored
+            cleared |= more_cleared
+    return read, stored, cleared
 
 
-def _held(var: Any, refs: set[Any]) -> bool:
-    return not hasattr(var, "val") and var in refs
+def _is_var(var: Any) -> bool:
+    return not hasattr(var, "val")
+
+
+def _masks_with_infinity(kernel: Any) -> bool:
+    """True for a body that takes exponentials and has minus infinity and a select in it."""
+    names: set[str] = set()
+    infinity = False
+    for body in swap.sub_jaxprs(kernel.params):
+        for eqn in swap.equations(body):
+            names.add(eqn.primitive.name)
+            infinity = infinity or any(_is_minus_infinity(var) for var in eqn.invars)
+    return infinity and "select_n" in names and bool(names & EXPONENTIALS)
+
+
+def _is_minus_infinity(var: Any) -> bool:
+    value = getattr(var, "val", None)
+    return isinstance(value, float | np.floating) and value == -np.inf
 
 
 def _is_four_bit(aval: Any) -> bool:
@@ -309,7 +367,7 @@ def _has_dynamic_size(eqn: Any) -> bool:
     if tree is None:
         return False
     fields = jax.tree.unflatten(tree, list(eqn.invars))
-    return any(indexer.is_dynamic_size for indexer in _indexers(fields))
+    return any(indexer.is_dynamic_size for indexer in indexers(fields))
 
 
 _DEVICE_ID = {"dma_start": ("tree", 4), "semaphore_signal": ("args_tree", 3)}
@@ -328,17 +386,17 @@ def _waits_on_a_view(eqn: Any) -> bool:
     if eqn.primitive.name != "dma_wait":
         return False
     _, _, *semaphores, device = jax.tree.unflatten(eqn.params["tree"], list(eqn.invars))
-    return device is not None and any(any(_indexers(s)) for s in semaphores)
+    return device is not None and any(any(indexers(s)) for s in semaphores)
 
 
-def _indexers(node: Any) -> Iterator[Any]:
+def indexers(node: Any) -> Iterator[Any]:
     """Yield the indexers of the refs in `node`, a nest of tuples."""
     kind = type(node).__name__
     if kind == "NDIndexer":
         yield node
     elif kind == "TransformedRef" or isinstance(node, tuple | list):
         for inner in node if isinstance(node, tuple | list) else node.transforms:
-            yield from _indexers(inner)
+            yield from indexers(inner)
 
 
 def _draws_on_chip(eqn: Any) -> bool:

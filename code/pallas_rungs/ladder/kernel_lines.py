@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
+import jax
+
 from pallas_rungs.ladder import swap
-from pallas_rungs.ladder.source_frames import is_users, with_source
+from pallas_rungs.ladder.features import indexers
+from pallas_rungs.ladder.source_frames import line_of
 from pallas_rungs.ladder.verdict import Frame
 
 _NAMED = re.compile(
@@ -47,7 +51,7 @@ def _line_of(jaxpr: Any, name: str) -> Frame | None:
         for body in inner:
             if frame := _line_of(body, name):
                 return frame
-        if (inner or eqn.primitive.name == name) and (frame := _users_line(eqn)):
+        if (inner or eqn.primitive.name == name) and (frame := line_of(eqn.source_info)):
             return frame
     return None
 
@@ -56,11 +60,59 @@ def _uses(jaxpr: Any, name: str) -> bool:
     return any(eqn.primitive.name == name for eqn in swap.equations(jaxpr))
 
 
-def _users_line(eqn: Any) -> Frame | None:
-    from jax._src import source_info_util
+_PAST_THE_END = re.compile(
+    r"Out-of-bounds (?:masked )?(?P<kind>read|write|swap|store) of .*?"
+    r"\[\((?P<place>.*)\)\] but buffer has shape \((?P<shape>[\d, ]*)\)"
+)
+_SLICE = re.compile(r"slice\((\d+), (\d+), (\d+)\)|(-?\d+)")
 
-    for frame in source_info_util.user_frames(eqn.source_info.traceback):
-        if is_users(frame.file_name):
-            function = frame.function_name.rpartition(".")[2]
-            return with_source(Frame(frame.file_name, frame.start_line, function))
-    return None
+
+def line_reaching_past(message: str, kernels: list[Any]) -> Frame | None:
+    """Return the user's line that reads or writes past the end of a ref, as `message` tells.
+
+    The simulator names the place and the buffer's shape and not the line. The accesses of that kind
+    to a ref of that shape, of that size and at a place that is computed, are looked for; where they
+    stand in several lines nobody knows which it was.
+
+    Args:
+      message: what the simulator said.
+      kernels: the equations that launch a kernel.
+    """
+    match = _PAST_THE_END.search(message)
+    if match is None:
+        return None
+    shape = tuple(int(size) for size in match["shape"].split(",") if size.strip())
+    sizes = tuple(
+        -(-(int(stop) - int(start)) // int(step)) if start else 1
+        for start, stop, step, _ in _SLICE.findall(match["place"])
+    )
+    reads = match["kind"] == "read"
+    found = {
+        frame
+        for kernel in kernels
+        for body in swap.sub_jaxprs(kernel.params)
+        for eqn in swap.equations(body)
+        for indexer in _indexers_of(eqn, reads)
+        if tuple(indexer.shape) == shape
+        and _sizes(indexer) == sizes
+        and (frame := line_of(eqn.source_info)) is not None
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _indexers_of(eqn: Any, reads: bool) -> Iterator[Any]:
+    """Yield the indexers by which an operation reads, or writes, a part of a ref."""
+    name = eqn.primitive.name
+    if name == "dma_start":
+        source, target, *_ = jax.tree.unflatten(eqn.params["tree"], list(eqn.invars))
+        yield from indexers(source if reads else target)
+    elif name in (("get",) if reads else ("swap", "addupdate")):
+        first = 1 if reads else 2
+        yield from indexers(jax.tree.unflatten(eqn.params["tree"], list(eqn.invars[first:])))
+
+
+def _sizes(indexer: Any) -> tuple[int, ...]:
+    """How many elements an indexer takes along each axis of its ref."""
+    return tuple(
+        int(index.size) if type(index).__name__ == "Slice" else 1 for index in indexer.indices
+    )

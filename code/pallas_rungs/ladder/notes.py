@@ -24,12 +24,24 @@ def notes(verdict: Verdict) -> list[str]:
     if verdict.status is Status.WRONG and verdict.difference and verdict.difference.nan:
         told.append(
             "NaN is what memory holds here before it is written: look for a read before the first "
-            "write, past the end of an array, or before a copy has been waited for."
+            "write, past the end of an array, or before a copy has been waited for; else for "
+            "arithmetic that gives it (0 / 0, the root of a negative number)."
         )
     if verdict.difference and verdict.difference.patterns:
         told.append(f"Pattern: {'; '.join(verdict.difference.patterns)}.")
+    if verdict.status.blames_kernel:
+        told += [f"In the program: {found}." for found in details.get("index maps", ())]
+    if verdict.status is Status.WRONG and verdict.difference and verdict.difference.place:
+        told.append(f"First in {verdict.difference.place}.")
     if "eager" in details:
         told.append(f"{details['eager']}.".capitalize())
+    if alone := details.get("kernel alone"):
+        goes = "goes" if len(alone) == 1 else "go"
+        told.append(
+            f"{', '.join(alone)} {goes} to the kernel alone: the reference has no such parameter."
+        )
+    if "next" in details:
+        told.append(f"Next: {details['next']}.")
     return told
 
 

@@ -12,7 +12,7 @@ from pallas_rungs.ladder.files import FileClimb
 from pallas_rungs.ladder.report import Report
 from pallas_rungs.ladder.report_markdown import error_markdown, report_markdown
 from pallas_rungs.ladder.status import Status
-from pallas_rungs.ladder.verdict import Verdict
+from pallas_rungs.ladder.verdict import Frame, Verdict
 
 PASSED, FAULT, USAGE, NOT_PROVED = 0, 1, 2, 3
 """Exit codes of a climb; the command line says what they mean."""
@@ -35,10 +35,19 @@ def exit_code(climbs: Sequence[FileClimb]) -> int:
 
 
 def as_json(climbs: Sequence[FileClimb]) -> str:
-    """Return one climb as its own JSON object, several as a list under `climbs`."""
-    told = [climb.to_json() for climb in climbs]
-    data = told[0] if len(told) == 1 else {"climbs": told}
-    return json.dumps({**data, "exit_code": exit_code(climbs)}, indent=2)
+    """Return the climbs as one JSON object, of the same shape for one target and for several.
+
+    `climbs` holds one object for each target, in the order given: `target`, `passed`, `reports`,
+    `printed_lines`, and `error` where it could not be tried. A report holds `format`, `name`,
+    `passed`, `first_caught`, `versions` and `verdicts`; a verdict is what `Verdict.to_json` gives,
+    with `rules`.
+    """
+    data = {
+        "climbs": [climb.to_json() for climb in climbs],
+        "passed": all(climb.passed for climb in climbs),
+        "exit_code": exit_code(climbs),
+    }
+    return json.dumps(data, indent=2)
 
 
 def as_markdown(climbs: Sequence[FileClimb]) -> str:
@@ -109,13 +118,17 @@ def _near(report: Report) -> Report:
     verdicts = []
     for verdict in report.verdicts:
         error = verdict.error
-        if error is not None and error.frame is not None:
-            path = Path(error.frame.file)
-            if path.is_relative_to(here):
-                frame = replace(error.frame, file=str(path.relative_to(here)))
-                verdict = replace(verdict, error=replace(error, frame=frame))
+        if error is not None:
+            frame = None if error.frame is None else _frame_from(here, error.frame)
+            lines = tuple(_frame_from(here, line) for line in error.lines)
+            verdict = replace(verdict, error=replace(error, frame=frame, lines=lines))
         verdicts.append(verdict)
     return replace(report, verdicts=tuple(verdicts))
+
+
+def _frame_from(here: Path, frame: Frame) -> Frame:
+    path = Path(frame.file)
+    return replace(frame, file=str(path.relative_to(here))) if path.is_relative_to(here) else frame
 
 
 def _show_printed(result: FileClimb) -> None:

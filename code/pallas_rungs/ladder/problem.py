@@ -26,6 +26,7 @@ class Problem:
       factory: for programs that are made anew for each interpreter: called with `interpret`
         (True or interpreter parameters) it returns the function to run on that rung.
         `function` is then what `factory(False)` returned, or `factory` itself bound to False.
+      kernel_alone: names of arguments that the reference has no parameter for and is not given.
     """
 
     name: str
@@ -36,3 +37,4 @@ class Problem:
     atol: float | None = None
     simulations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     factory: Callable[[Any], Callable[..., Any]] | None = None
+    kernel_alone: tuple[str, ...] = ()

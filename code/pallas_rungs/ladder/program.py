@@ -16,6 +16,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from pallas_rungs.ladder import swap
 from pallas_rungs.ladder.features import Features
+from pallas_rungs.ladder.index_maps import IndexMaps
 from pallas_rungs.ladder.kernel_names import kernel_meant, kernel_names, kernel_source
 from pallas_rungs.ladder.verdict import Frame
 
@@ -116,6 +117,11 @@ class Program:
     def features(self) -> Features:
         """What the kernels use, as far as tools have gaps there."""
         return Features.of(self.jaxpr, self.kernels)
+
+    @cached_property
+    def index_maps(self) -> IndexMaps:
+        """What is known of the kernels' index maps."""
+        return IndexMaps.of(self.kernels, self.features.accumulates)
 
     @cached_property
     def turns_masks_into_numbers(self) -> bool:

@@ -6,7 +6,8 @@ A module may define, beside the function to climb (SYMBOL):
   such a function;
 - `inputs()`: the arguments; or `cases()`: several sets of them, as a mapping from names, or a
   sequence of tuples or of objects with `.args` (and `.kwargs`, `.name`, `.rtol`, `.atol`);
-- `SYMBOL_reference(*args)`, `reference(*args)` or `want(*args)`: what should come out;
+- `SYMBOL_reference(*args)`, `reference(*args)` or `want(*args)`: what should come out. It is
+  called as SYMBOL is; an argument by name that it has no parameter for goes to SYMBOL alone;
 - `RTOL`, `ATOL`: tolerances; `R3_EXTRA`: simulator settings, name → keyword arguments.
 """
 
@@ -21,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from pallas_rungs.ladder.problem import Problem
+from pallas_rungs.ladder.references import Fitted, fitted
 
 
 class ProtocolError(ValueError):
@@ -44,7 +46,8 @@ def problem_from_module(
       kwargs: arguments by name, beside `args`.
 
     Raises:
-      ProtocolError: the symbol is missing or is no function, or there are no arguments for it.
+      ProtocolError: the symbol is missing or is no function, there are no arguments for it, or the
+        reference cannot be called with them.
     """
     function = function_named(module, symbol)
     factory = function if is_factory(function) else None
@@ -52,17 +55,19 @@ def problem_from_module(
     posed = []
     for case in _cases(module, symbol, function, factory, args, kwargs or {}):
         by_name = tuple(case.kwargs)
+        fit = reference and _fitted(reference, None if factory else function, symbol, case)
         made = _made_for_chip(factory) if factory else function
         posed.append(
             Problem(
                 name=f"{symbol} {case.name}".strip(),
                 function=_called_by_name(made, by_name),
                 args=(*case.args, *case.kwargs.values()),
-                reference=reference and _called_by_name(reference, by_name),
+                reference=fit.call if fit else None,
                 rtol=case.rtol,
                 atol=case.atol,
                 simulations=dict(getattr(module, "R3_EXTRA", {})),
                 factory=factory and _making_called_by_name(factory, by_name),
+                kernel_alone=fit.alone if fit else (),
             )
         )
     return posed
@@ -112,6 +117,15 @@ def _making_called_by_name(
         return _called_by_name(factory(interpret), names)
 
     return made
+
+
+def _fitted(
+    reference: Callable[..., Any], function: Callable[..., Any] | None, symbol: str, case: _Case
+) -> Fitted:
+    try:
+        return fitted(reference, function, symbol, case.args, case.kwargs)
+    except ValueError as error:
+        raise ProtocolError(str(error)) from None
 
 
 def function_named(module: ModuleType, symbol: str) -> Callable[..., Any]:

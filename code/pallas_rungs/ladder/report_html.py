@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from pallas_rungs.ladder.notes import notes
-from pallas_rungs.ladder.report_text import versions_line
+from pallas_rungs.ladder.report_text import at_line, versions_line
 from pallas_rungs.ladder.rules import suggestions
-from pallas_rungs.ladder.verdict import Verdict
+from pallas_rungs.ladder.verdict import Frame, Verdict
 
 
 def report_html(name: str, verdicts: Sequence[Verdict], versions: Mapping[str, str]) -> str:
@@ -49,15 +49,20 @@ def _what_happened(verdict: Verdict) -> str:
     return f'<details class="pr-details"><summary>{summary}</summary>{more}</details>'
 
 
+def _line(frame: Frame) -> str:
+    if not frame.file:
+        return f'<p class="pr-frame">{escape(at_line(frame))}</p>'
+    where = f"{frame.role} {frame.file.rpartition('/')[2]}, line {frame.line}".strip()
+    source = f": <code>{escape(frame.source)}</code>" if frame.source else ""
+    return f'<p class="pr-frame">{escape(where)}{source}</p>'
+
+
 def _more(verdict: Verdict) -> str:
     parts = []
     if error := verdict.error:
         message = f"{error.type}: {error.full or error.message}"
         parts.append(f'<pre class="pr-error">{escape(message)}</pre>')
-        if frame := error.frame:
-            where = f"{frame.file.rpartition('/')[2]}, line {frame.line}"
-            source = f": <code>{escape(frame.source)}</code>" if frame.source else ""
-            parts.append(f'<p class="pr-frame">{escape(where)}{source}</p>')
+        parts += map(_line, error.lines or ((error.frame,) if error.frame else ()))
         if error.advice:
             parts.append(f'<p class="pr-advice">{escape(error.advice)}</p>')
     parts += [f'<p class="pr-note">{escape(note)}</p>' for note in notes(verdict)]

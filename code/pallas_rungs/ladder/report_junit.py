@@ -13,6 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from pallas_rungs.ladder.files import FileClimb
+from pallas_rungs.ladder.notes import notes
 from pallas_rungs.ladder.report import Report
 from pallas_rungs.ladder.report_text import error_lines
 from pallas_rungs.ladder.rules import suggestions
@@ -82,7 +83,7 @@ def _body(verdict: Verdict) -> list[str]:
     lines = [verdict.summary]
     if verdict.error is not None:
         lines += [*error_lines(verdict.error), verdict.error.full]
-    return [*lines, *map(str, suggestions(verdict))]
+    return [*lines, *notes(verdict), *map(str, suggestions(verdict))]
 
 
 def _add_unloadable(root: ElementTree.Element, climb: FileClimb) -> None:

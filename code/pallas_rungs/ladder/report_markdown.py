@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pallas_rungs.ladder.notes import notes
 from pallas_rungs.ladder.report import Report
-from pallas_rungs.ladder.report_text import versions_line
+from pallas_rungs.ladder.report_text import at_line, versions_line
 from pallas_rungs.ladder.rules import suggestions
 from pallas_rungs.ladder.status import Status
 from pallas_rungs.ladder.verdict import Verdict
@@ -94,7 +94,9 @@ def _more(verdict: Verdict) -> list[str]:
     if error := verdict.error:
         full = error.full or error.message
         lines += fenced(f"{error.type}: {full}" if error.type else full)
-        if frame := error.frame:
+        if error.lines:
+            lines += [each for line in error.lines for each in ("", code(at_line(line)))]
+        elif frame := error.frame:
             lines += ["", code(f"{frame.file}:{frame.line}: {frame.source}".rstrip(": "))]
         if error.advice:
             lines += ["", f"→ {words(error.advice)}"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pallas_rungs.ladder.notes import shared_notes, shared_rules
-from pallas_rungs.ladder.verdict import KernelError, Verdict
+from pallas_rungs.ladder.verdict import Frame, KernelError, Verdict
 
 _INDENT = "      "
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -49,13 +49,19 @@ def printable(line: str) -> str:
 
 def error_lines(error: KernelError) -> list[str]:
     """Return where an error came from and what to do, a line each."""
-    lines = []
-    if error.frame is not None:
-        source = f": {error.frame.source}" if error.frame.source else ""
-        lines.append(f"at {error.frame.file}:{error.frame.line}{source}")
+    frames = error.lines or ((error.frame,) if error.frame is not None else ())
+    lines = [at_line(frame) for frame in frames]
     if error.advice:
         lines.append(f"→ {error.advice}")
     return lines
+
+
+def at_line(frame: Frame) -> str:
+    """Return a line of the user's code as `"read at FILE:LINE: SOURCE"`, or who did it instead."""
+    if not frame.file:
+        return f"{frame.role} by pallas_call, which moves the blocks in and out"
+    source = f": {frame.source}" if frame.source else ""
+    return f"{frame.role} at {frame.file}:{frame.line}{source}".lstrip()
 
 
 def versions_line(versions: Mapping[str, str]) -> str:

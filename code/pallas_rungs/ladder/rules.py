@@ -17,6 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pallas_rungs
+from pallas_rungs.ladder.findings import (
+    NOT_WRITTEN,
+    PAST_THE_END,
+    SWAPPED,
+    WITHOUT_AXIS,
+)
 from pallas_rungs.ladder.status import Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -125,6 +131,15 @@ def _lacks(feature: str) -> Holds:
     return lambda verdict: feature not in verdict.details.get("uses", ())
 
 
+def _wrong(verdict: Verdict) -> bool:
+    return verdict.status is Status.WRONG
+
+
+def _right_before(label: str) -> Holds:
+    """Holds where an easier rung or setting did not find the numbers wrong."""
+    return lambda verdict: verdict.details.get("before", {}).get(label) != Status.WRONG
+
+
 def _on(rung: Rung, *targets: str) -> Holds:
     return lambda verdict: verdict.rung is rung and (not targets or verdict.target in targets)
 
@@ -149,6 +164,7 @@ _SIGNS: tuple[_Sign, ...] = (
     _Sign("scan_with_outputs", _says(r"Scan with \d+ extensive")),
     _Sign("vector_from_smem", _says(r"Can only load scalars from SMEM")),
     _Sign("narrow_gather", _says(r"Multiple source vregs along gather dimension")),
+    _Sign("output_map_without_axis", _both(_says(r"Revisited block"), _uses(WITHOUT_AXIS))),
     _Sign("reduction_axis_outside", _says(r"Revisited block"), likely=False),
     _Sign("unsorted_segments", _says(r"Revisited block"), likely=False),
     _Sign("one_row_per_step", _says(r"block shape are divisible by 8 and 128")),
@@ -167,27 +183,54 @@ _SIGNS: tuple[_Sign, ...] = (
     _Sign("table_too_large_for_smem", _says(r"memory space smem|space=smem"), likely=False),
     _Sign("wait_without_copy", lambda v: v.status is Status.DEADLOCKED, likely=False),
     _Sign("masked_by_multiplying", _simplified),
+    _Sign("index_map_axes_swapped", _both(_differs("blocks exchanged"), _uses(SWAPPED))),
+    _Sign(
+        "index_map_axes_swapped", _both(_differs("wrong in whole blocks"), _uses(SWAPPED)), False
+    ),
+    _Sign("output_map_without_axis", _both(_wrong, _uses(WITHOUT_AXIS)), likely=False),
     _Sign("parallel_reduction", _both(_RACE, _on(Rung.SIMULATE, "two cores"), _lacks("copies"))),
     _Sign("dma_without_wait", _both(_RACE, _uses("copies")), likely=False),
     _Sign("parallel_reduction", _both(_RACE, _uses("parallel axes")), likely=False),
-    _Sign("dma_without_wait", _says(r"has non-zero count"), likely=False),
-    _Sign("copy_left_in_flight", _says(r"has non-zero count"), likely=False),
+    _Sign("dma_without_wait", _both(_says(r"has non-zero count"), _uses("copies")), likely=False),
+    _Sign(
+        "copy_left_in_flight", _both(_says(r"has non-zero count"), _uses("copies")), likely=False
+    ),
+    _Sign("index_map_axes_swapped", _both(_says(r"Out-of-bounds block index"), _uses(SWAPPED))),
     _Sign("element_offsets_in_index_map", _says(r"Out-of-bounds block index"), likely=False),
     _Sign("block_index_past_the_end", _says(r"Out-of-bounds block index"), likely=False),
     _Sign("block_index_past_the_end", _says(r"Check failed: llo::CouldLtS32"), likely=False),
-    _Sign("dma_without_wait", _both(_NAN, _uses("copies"), _on(Rung.SIMULATE)), likely=False),
-    _Sign("partial_block_sum", _both(_NAN, _uses("partial blocks")), likely=False),
     _Sign(
-        "element_offsets_in_index_map", _differs("NaN in whole slices|wrong in whole slices"), False
+        "dma_without_wait",
+        _both(_NAN, _uses("copies"), _on(Rung.SIMULATE), _right_before("interpret")),
+        likely=False,
     ),
-    _Sign("grid_rounded_down", _differs("NaN to the end"), likely=False),
-    _Sign("fully_masked_row", _differs("NaN to the end"), likely=False),
+    _Sign("partial_block_sum", _both(_NAN, _uses("reductions over partial blocks")), likely=False),
     _Sign(
-        "accumulator_not_cleared", _both(_differs("NaN everywhere"), _uses("accumulators")), False
+        "element_offsets_in_index_map", _both(_wrong, _uses(PAST_THE_END), _lacks(SWAPPED)), False
+    ),
+    _Sign(
+        "grid_rounded_down",
+        _both(_differs("(NaN|wrong) to the end"), _uses(NOT_WRITTEN), _lacks(PAST_THE_END)),
+        likely=False,
+    ),
+    _Sign(
+        "fully_masked_row",
+        _both(_differs("NaN (to the end|in whole)"), _uses("masks of minus infinity")),
+        likely=False,
+    ),
+    _Sign(
+        "accumulator_not_cleared",
+        _both(_differs("NaN everywhere"), _uses("accumulators that are never cleared")),
+        likely=False,
     ),
     _Sign(
         "parallel_reduction",
-        _both(lambda v: v.status is Status.WRONG, _on(Rung.SIMULATE, "two cores")),
+        _both(
+            _wrong,
+            _on(Rung.SIMULATE, "two cores"),
+            _uses("accumulators"),
+            _right_before("simulate default"),
+        ),
         likely=False,
     ),
 )

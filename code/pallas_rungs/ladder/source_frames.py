@@ -9,6 +9,7 @@ import re
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -101,6 +102,35 @@ def frame_in_text(text: str) -> Frame | None:
     for match in _AT_LINE.finditer(text):
         if is_users(match[1]):
             return with_source(Frame(match[1], int(match[2])))
+    return None
+
+
+_ACCESS = re.compile(r"^\s*(read|write) of .*$", re.MULTILINE)
+
+
+def lines_of_race(text: str) -> tuple[Frame, ...]:
+    """Return the two accesses that a race detector names, each with its line and its role.
+
+    An access that is not the user's own is pallas_call's, which moves blocks; its file is empty.
+    """
+    if "RACE DETECTED" not in text:
+        return ()
+    found = []
+    for match in _ACCESS.finditer(text):
+        frame = frame_in_text(match[0]) or Frame("", 0)
+        found.append(replace(frame, role=match[1]))
+    return tuple(found)
+
+
+def line_of(source_info: Any, role: str = "") -> Frame | None:
+    """Return the innermost line of the user's own code in what jax noted of an operation."""
+    from jax._src import source_info_util
+
+    for frame in source_info_util.user_frames(source_info.traceback):
+        if is_users(frame.file_name):
+            function = frame.function_name.rpartition(".")[2]
+            found = with_source(Frame(frame.file_name, frame.start_line, function))
+            return replace(found, role=role)
     return None
 
 

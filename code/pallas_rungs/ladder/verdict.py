@@ -19,12 +19,14 @@ class Frame:
       line: line number, from 1.
       function: name of the enclosing function.
       source: text of the line, stripped; empty when the file cannot be read.
+      role: what the line did, e.g. `"read"`, where an error has several lines.
     """
 
     file: str
     line: int
     function: str = ""
     source: str = ""
+    role: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -46,6 +48,8 @@ class KernelError:
       full: the whole message.
       frame: the innermost line of the user's own code, if one is on the stack.
       advice: what to do about it; empty when the ladder knows nothing to say.
+      lines: all the lines that it is about, each with its role, where it is about several or about
+        what a line did; `frame` is one of them. The file of one that is not the user's is empty.
     """
 
     type: str
@@ -53,10 +57,11 @@ class KernelError:
     full: str = ""
     frame: Frame | None = None
     advice: str = ""
+    lines: tuple[Frame, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return dataclasses.asdict(self)
+        return {**dataclasses.asdict(self), "lines": [line.to_json() for line in self.lines]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -68,6 +73,7 @@ class KernelError:
             full=data.get("full", ""),
             frame=None if frame is None else Frame.from_json(frame),
             advice=data.get("advice", ""),
+            lines=tuple(map(Frame.from_json, data.get("lines", ()))),
         )
 
 
@@ -90,6 +96,7 @@ class Difference:
       output: path of the output leaf in the result's pytree; empty for a single array.
       mismatch: says what is wrong when shapes or structures differ; then no numbers were compared.
       patterns: what is regular about the places of the elements that differ; see `patterns`.
+      place: the block that the first of them is in, and who writes it; empty where unknown.
     """
 
     count: int
@@ -105,6 +112,7 @@ class Difference:
     output: str = ""
     mismatch: str = ""
     patterns: tuple[str, ...] = ()
+    place: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""

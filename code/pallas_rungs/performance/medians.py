@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
 import itertools
 import json
 import math
-import os
 import statistics
-import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +24,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-FOLDER: Final = "PALLAS_RUNGS_TOKAMAX"
+from pallas_rungs import extras
+
+FOLDER: Final = extras.variable("tokamax")
 """The variable that names the folder in which tokamax is installed; else `.venv/tokamax`."""
 
 DEVICES: Final = {
@@ -131,14 +130,12 @@ _MOST_RUNS: Final = 4
 
 def folder() -> Path:
     """Return the folder in which tokamax is looked for."""
-    return Path(os.environ.get(FOLDER) or Path(sys.prefix) / "tokamax")
+    return extras.folder("tokamax")
 
 
 def why_unavailable() -> str:
     """Say why tokamax cannot be used here; empty when it can."""
-    if (folder() / "tokamax").is_dir():
-        return ""
-    return f"tokamax is not in {folder()}; `make tokamax` installs it"
+    return extras.why_missing("tokamax")
 
 
 def version() -> str:
@@ -147,10 +144,10 @@ def version() -> str:
     Raises:
       NoMediansError: it is not here.
     """
-    found = sorted(folder().glob("tokamax-*.dist-info"))
-    if not found:
-        raise NoMediansError(why_unavailable() or f"no version of tokamax in {folder()}")
-    return found[0].name.removeprefix("tokamax-").removesuffix(".dist-info")
+    try:
+        return extras.version("tokamax")
+    except extras.ExtraMissingError as error:
+        raise NoMediansError(str(error)) from None
 
 
 def medians(chip: str, operation: str) -> tuple[Point, ...]:
@@ -502,35 +499,9 @@ _CALLS: Final[dict[str, Callable[[Point], tuple[Callable[..., Any], tuple[Any, .
 }
 
 
-class _QArray:
-    """Stands for a quantised array: no compared point has one."""
-
-
 def _kernels(name: str) -> Any:
     """Import a module of tokamax's operations, without what its top imports."""
-    if "tokamax" not in sys.modules:
-        _make_importable()
-    return importlib.import_module(f"tokamax._src.ops.{name}")
-
-
-def _make_importable() -> None:
     if why := why_unavailable():
         raise NoMediansError(why)
-    if str(folder()) not in sys.path:
-        sys.path.append(str(folder()))
-    _stand_in("tokamax").__path__ = [str(folder() / "tokamax")]
-    if importlib.util.find_spec("qwix") is None:
-        _stand_in("qwix", QArray=_QArray)
-    if importlib.util.find_spec("xprof") is None:
-        _stand_in("xprof")
-        _stand_in("xprof.cli")
-        _stand_in("xprof.cli.tools", get_kernel_stats_tool=None)
-
-
-def _stand_in(name: str, **attributes: Any) -> types.ModuleType:
-    module = types.ModuleType(name)
-    module.__path__ = []
-    for attribute, value in attributes.items():
-        setattr(module, attribute, value)
-    sys.modules[name] = module
-    return module
+    extras.open_tokamax()
+    return importlib.import_module(f"tokamax._src.ops.{name}")

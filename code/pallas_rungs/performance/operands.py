@@ -20,6 +20,9 @@ _INLINED: Final = ("call", "jit", "custom", "remat", "checkpoint")
 _BODIES: Final = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
 _LETTERS: Final = {"bfloat": "bf", "float": "f", "uint": "u", "int": "s"}
 _WORDS: Final = re.compile("|".join(_LETTERS))
+_ROW: Final = 128
+"""Words that a row of a table takes in SMEM."""
+
 _LARGEST: Final = 1 << 22
 """Elements of an array above which it is not computed: no table for scalar prefetch is so large."""
 
@@ -31,7 +34,7 @@ class KernelOperands:
     Attributes:
       name: the kernel's name; empty where the call gives none.
       types: dtypes and shapes of all of its operands, as HLO writes them, `s32[8]`.
-      values: flat values by the operand's index; an operand that is not known is not in it.
+      values: words of SMEM by the operand's index; an operand that is not known is not in it.
     """
 
     name: str
@@ -72,12 +75,41 @@ def integer_operands(closed: Any, args: Sequence[Any]) -> tuple[KernelOperands, 
         KernelOperands(
             *name,
             {
-                index: tuple(int(value) for value in np.asarray(result).reshape(-1))
+                index: words
                 for index, result in zip(indices, values, strict=True)
+                if (words := words_of(np.asarray(result))) is not None
             },
         )
         for name, indices, values in zip(names, wanted, results, strict=True)
     )
+
+
+def words_of(values: np.ndarray) -> tuple[int, ...] | None:
+    """Return the 32-bit words that hold an array of integers in SMEM.
+
+    A row of a table takes 128 words, however short it is. Of int8, four rows share them: byte b of
+    a word belongs to row 4 i + b. Read off the addresses in libtpu's listings.
+
+    Args:
+      values: integers, of any shape.
+
+    Returns:
+      The words, signed; None where the layout is not known here: a row longer than 128, several
+      tables in one array, or a narrow type that was not looked at.
+    """
+    bits = values.dtype.itemsize * 8
+    if values.size <= 1 or (values.ndim <= 1 and bits == 32):
+        return tuple(int(value) for value in values.reshape(-1))
+    if values.ndim < 2 or bits not in (8, 32):
+        return None
+    *tables, rows, columns = values.shape
+    if columns > _ROW or any(size != 1 for size in tables):
+        return None
+    packed = 32 // bits
+    padded = np.zeros((-(-rows // packed) * packed, _ROW), values.dtype)
+    padded[:rows, :columns] = values.reshape(rows, columns)
+    together = np.ascontiguousarray(padded.reshape(-1, packed, _ROW).swapaxes(1, 2))
+    return tuple(int(word) for word in together.view("<i4").reshape(-1))
 
 
 class _Environment(dict[Any, Any]):

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
 ESTIMATE: Final = "estimate"
 MEASUREMENT: Final = "measurement"
+UNKNOWN: Final = "unknown"
+"""The date of what somebody else measured and did not date."""
 MIME: Final = "application/vnd.pallas-rungs.provenance+json"
 """The MIME type by which an output carries the provenance of its figures: a list of JSON forms."""
 
 _CAPTION: Final = re.compile(r"\b(?:estimate|measurement)s?\b[^\n]*;[^\n]*\bjax(?:lib)? \d")
+_FEW: Final = 4
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -42,7 +45,8 @@ class Provenance:
       arguments: dtypes and shapes of what the program was given, `bf16[4096,4096]`.
       method: how it was made, in words.
       versions: of the packages that made it.
-      date: the day on which it was made, `2026-11-30`; None for what this build made.
+      date: the day on which it was made, `2026-11-30`; None for what this build made; `UNKNOWN`
+        where nobody says.
       code: hash of the sources that it was made from, or the release that holds them; None for an
         estimate, where nobody took it.
 
@@ -72,7 +76,7 @@ class Provenance:
         if not self.versions or not all(self.versions.values()):
             raise _lacks("versions", "those of jax and of what compiled or ran it")
         object.__setattr__(self, "versions", dict(self.versions))
-        if self.date is not None:
+        if self.date is not None and self.date != UNKNOWN:
             _see_that_it_is_a_day(self.date)
         if self.code is None and self.kind == MEASUREMENT:
             raise _lacks("code", "the hash of the measured sources (`sources.code_hash`)")
@@ -114,9 +118,6 @@ class Provenance:
         Raises:
           ProvenanceError: something is missing; the message names the field.
         """
-        for name in _NEEDED:
-            if not data.get(name):
-                raise _lacks(name)
         given: dict[str, Any] = {field.name: data.get(field.name) for field in fields(cls)}
         return cls(**given)
 
@@ -161,9 +162,12 @@ def _caption(several: list[Provenance]) -> str:
         kind += ", not measurements" if plural else ", not a measurement"
     parts = [f"{kind}, {of}", first.method]
     parts.append(", ".join(f"{name} {version}" for name, version in first.versions.items()))
-    parts.append(f"of {first.date}" if first.date else "made in this build")
+    known = f"of {first.date}" if first.date else "made in this build"
+    parts.append("on a day that is not known" if first.date == UNKNOWN else known)
     codes = sorted({one.code for one in several if one.code})
-    if codes:
+    if len(codes) > _FEW:
+        parts.append(f"hashes of {len(codes)} codes in the record")
+    elif codes:
         parts.append("code " + ", ".join(map(_abridged, codes)))
     return "; ".join(parts)
 

@@ -57,7 +57,8 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *, causal: bool = False)
         "hqd,hkd->hqk", q, k, preferred_element_type=jnp.float32
     )
     if causal:
-        scores = jnp.where(jnp.tri(*scores.shape[1:], dtype=bool), scores, -jnp.inf)
+        queries, keys = scores.shape[1:]
+        scores = jnp.where(jnp.tri(queries, keys, dtype=bool), scores, -jnp.inf)
     weights = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
     return jnp.einsum("hqk,hkd->hqd", weights, v, preferred_element_type=jnp.float32).astype(
         q.dtype

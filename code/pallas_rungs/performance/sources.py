@@ -60,7 +60,8 @@ def _parts_of(function: Any, seen: frozenset[int]) -> dict[str, str]:
     seen |= {id(function)}
     if isinstance(function, partial):
         given = _spelled((function.args, sorted(function.keywords.items())))
-        return {**_parts_of(function.func, seen), f"<given to {function.func!s:.40}>": given}
+        name = getattr(function.func, "__qualname__", type(function.func).__name__)
+        return {**_parts_of(function.func, seen), f"<given to {name}>": given}
     function = inspect.unwrap(function)
     module = getattr(function, "__module__", None)
     if module and module.partition(".")[0] == PACKAGE:
@@ -170,4 +171,14 @@ def _bare(source: str) -> str:
             first = body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = body[1:] or [ast.Pass()]
-    return ast.dump(tree)
+    return _tree_as_text(tree)
+
+
+def _tree_as_text(node: Any) -> str:
+    """A syntax tree as text: the same in every version of Python, so without what is empty."""
+    if isinstance(node, list):
+        return f"[{', '.join(map(_tree_as_text, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = (f"{n}={_tree_as_text(v)}" for n, v in ast.iter_fields(node) if v not in (None, []))
+    return f"{type(node).__name__}({', '.join(fields)})"

@@ -10,11 +10,13 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pallas_rungs.walk.errors import ExcerptError
+from pallas_rungs import extras
+from pallas_rungs.walk.errors import AbsentExtraError, ExcerptError
 
 # Distribution name -> (repository, form of a release tag, folder of the package in the repository).
 _FORGES: dict[str, tuple[str, str, str]] = {
@@ -75,6 +77,10 @@ class InstalledModule:
 
 def _locate(module: str) -> Path:
     top, *rest = module.split(".")
+    if top in extras.INSTALLED_BY:
+        if why := extras.why_missing(top):
+            raise AbsentExtraError(f"cannot draw from module {module!r}: {why}", top)
+        return _file_of(module, [extras.folder(top) / top], rest)
     try:
         spec = importlib.util.find_spec(top) if top else None
     except ValueError:
@@ -86,14 +92,18 @@ def _locate(module: str) -> Path:
         )
     if not rest and spec.origin and not spec.submodule_search_locations:
         return Path(spec.origin)
-    for root in spec.submodule_search_locations or ():
+    return _file_of(module, spec.submodule_search_locations or (), rest)
+
+
+def _file_of(module: str, roots: Iterable[str | Path], rest: list[str]) -> Path:
+    for root in roots:
         stem = Path(root, *rest)
         for candidate in (stem.with_name(stem.name + ".py"), stem / "__init__.py"):
             if candidate.is_file() and (rest or candidate.name == "__init__.py"):
                 return candidate
     raise ExcerptError(
-        f"cannot draw from module {module!r}: the installed package {top!r} has no such source "
-        "file. Look where this version keeps it and correct the module's name."
+        f"cannot draw from module {module!r}: the installed package {module.partition('.')[0]!r} "
+        "has no such source file. Look where this version keeps it and correct the module's name."
     )
 
 
@@ -121,11 +131,14 @@ def installed_module(module: str) -> InstalledModule:
         module: dotted name of a module that is installed as Python source.
 
     Raises:
+        AbsentExtraError: if it is of an optional extra that is not here.
         ExcerptError: if the module is not installed, belongs to no installed distribution, or
             states no licence.
     """
     path = _locate(module)
-    distribution = _distribution_of(module.split(".")[0])
+    top = module.split(".")[0]
+    extra = top in extras.INSTALLED_BY
+    distribution = extras.distribution(top) if extra else _distribution_of(top)
     if distribution is None:
         raise ExcerptError(
             f"cannot draw from module {module!r}: {path} belongs to no installed distribution, so "

@@ -11,16 +11,18 @@ from pallas_rungs.book.session import Session
 from pallas_rungs.claims import MIME
 from pallas_rungs.compilers.once import FOLDER
 
-PAGE = "lowering/ptx-and-sass"
+PAGES = (("lowering/ptx-and-sass", 10), ("performance/gates-and-records", 3))
+"""Pages, and how many claims of each are of the compile rung at least."""
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize(("page", "claims"), PAGES)
 def test_the_compiler_bears_the_records_out_and_proves_the_claims(
-    root: Path, tmp_path: Path
+    root: Path, tmp_path: Path, page: str, claims: int
 ) -> None:
     code = root / "code"
-    path = root / "book" / f"{PAGE}.md"
-    chapter = read_chapter(PAGE, path, str(path), code / "pallas_rungs", code)
+    path = root / "book" / f"{page}.md"
+    chapter = read_chapter(page, path, str(path), code / "pallas_rungs", code)
     assert chapter is not None
     assert not chapter.faults
     environment = {**kernel_environment(code, fresh=True), FOLDER: str(tmp_path)}
@@ -33,5 +35,5 @@ def test_the_compiler_bears_the_records_out_and_proves_the_claims(
         if MIME in output.get("data", {})
     ]
     compiled = [record for record in told if record["rung"] == "compile"]
-    assert len(compiled) > 10
+    assert len(compiled) > claims
     assert {record["kind"] for record in compiled} == {"claim"}

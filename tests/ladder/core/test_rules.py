@@ -119,11 +119,25 @@ def test_scattered_values_have_no_pattern():
 
 def test_numbers_give_candidates_by_pattern_and_by_what_the_kernel_uses():
     everywhere = with_nan(np.s_[:])
-    assert named(wrong(everywhere, uses=["accumulators"])) == [
+    never_cleared = ["accumulators", "accumulators that are never cleared"]
+    assert named(wrong(everywhere, uses=never_cleared)) == [
         ("accumulator_not_cleared", "Candidate")
     ]
-    assert ("partial_block_sum", "Candidate") in named(wrong(everywhere, uses=["partial blocks"]))
-    assert named(wrong(with_nan(np.s_[8:24]))) == [("element_offsets_in_index_map", "Candidate")]
+    assert named(wrong(everywhere, uses=["accumulators"])) == []
+    reduced = wrong(everywhere, uses=["partial blocks", "reductions over partial blocks"])
+    assert named(reduced) == [("partial_block_sum", "Candidate")]
+    assert named(wrong(everywhere, uses=["partial blocks"])) == []
+    some_rows, last_rows = with_nan(np.s_[8:24]), with_nan(np.s_[24:])
+    assert named(wrong(some_rows, uses=["blocks past the end"])) == [
+        ("element_offsets_in_index_map", "Candidate")
+    ]
+    assert named(wrong(last_rows, uses=["output blocks not written"])) == [
+        ("grid_rounded_down", "Candidate")
+    ]
+    assert named(wrong(last_rows, uses=["masks of minus infinity"])) == [
+        ("fully_masked_row", "Candidate")
+    ]
+    assert named(wrong(some_rows)) == named(wrong(last_rows)) == []
 
 
 def test_a_difference_keeps_its_patterns_through_json_and_reads_older_ones():

@@ -11,12 +11,16 @@ import sys
 import time
 from pathlib import Path
 
+import jax.numpy as jnp
+import numpy as np
 import psutil
 import pytest
 
 from ladder.isolation.running import started
 from pallas_rungs import cli
 from pallas_rungs.ladder import printing
+from pallas_rungs.ladder.climb_help import CLIMB_HELP
+from pallas_rungs.ladder.compare import default_tolerance
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -60,8 +64,9 @@ def test_json_is_alone_on_the_output_and_prints_are_not_in_it(folder: Path) -> N
     data = json.loads(done.stdout)
     assert data["exit_code"] == 1
     assert not data["passed"]
-    assert data["printed_lines"] == 1
-    (verdict,) = data["reports"][0]["verdicts"]
+    (climb,) = data["climbs"]
+    assert climb["printed_lines"] == 1
+    (verdict,) = climb["reports"][0]["verdicts"]
     assert (verdict["rung"], verdict["status"]) == ("interpret", "wrong")
     assert verdict["difference"]["total"] == 8 * 128
 
@@ -94,7 +99,8 @@ def test_a_report_names_files_below_the_current_folder_from_there(
     far = run("climb", f"{here}/{words[1]}", *words[2:], cwd=tmp_path / "tmp")
     assert f"      at {here}/mine.py:" in far.stdout
     exact = json.loads(run(*words, "--json", cwd=here).stdout)
-    assert exact["reports"][0]["verdicts"][0]["error"]["frame"]["file"] == f"{here}/mine.py"
+    (climb,) = exact["climbs"]
+    assert climb["reports"][0]["verdicts"][0]["error"]["frame"]["file"] == f"{here}/mine.py"
 
 
 def test_what_python_prints_of_a_crash_is_not_said_to_be_the_files(folder: Path) -> None:
@@ -265,3 +271,57 @@ def test_doctor_says_that_another_jax_is_not_the_one_that_was_tested(
     (at,) = (i for i, line in enumerate(lines) if line.split()[:3] == ["ok", "jax", "0.1"])
     assert "tested with jax==" in lines[at + 1]
     assert 'pip install "jax==' in lines[at + 2]
+
+
+def test_a_reference_that_does_not_fit_is_a_usage_error(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "tuned.py"
+    more = "\ndef tuned(x, block=8):\n    return good(x)\n\ndef reference(x):\n    return x * 2\n"
+    file.write_text((folder / "kernels.py").read_text() + more)
+    words = ["climb", f"{file}:tuned", "--rung", "interpret", "--reference", "reference"]
+    assert cli.main([*words, "--args", "f32[8,128], 8"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "give it by name (block=…)" in said.err
+    assert cli.main([*words, "--args", "f32[8,128], block=8"]) == 0
+    assert "block goes to the kernel alone" in capsys.readouterr().out
+
+
+def test_json_has_the_one_shape_that_the_help_describes(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, missing = f"{folder}/kernels.py:good", f"{folder}/missing_import.py:f"
+    words = ["--args", "f32[8,128]", "--rung", "1", "--json"]
+    for targets, code in (([good], 0), ([missing], 2), ([good, missing], 2)):
+        assert cli.main(["climb", *targets, *words]) == code
+        data = json.loads(capsys.readouterr().out)
+        assert list(data) == ["climbs", "passed", "exit_code"]
+        assert (data["exit_code"], data["passed"]) == (code, code == 0)
+        assert [climb["target"].rpartition(":")[2] for climb in data["climbs"]] == [
+            target.rpartition(":")[2] for target in targets
+        ]
+        for climb in data["climbs"]:
+            assert ("error" in climb) == climb["target"].endswith("missing_import.py:f")
+            assert set(climb) - {"error"} == {"target", "passed", "reports", "printed_lines"}
+            for report in climb["reports"]:
+                assert list(report) == described("report")
+                assert [list(verdict) for verdict in report["verdicts"]] == [described("verdict")]
+
+
+def described(name: str) -> list[str]:
+    """The keys that the help names for a part of the JSON."""
+    _, _, after = CLIMB_HELP.partition(f"\n  {name} ")
+    lines = after.split("\n")
+    text = lines[0]
+    for line in lines[1:]:
+        if not line.startswith("     "):
+            break
+        text += line
+    return [word.strip() for word in text.split(",")]
+
+
+def test_the_help_names_the_default_tolerances() -> None:
+    for name, dtype in (("float32", np.float32), ("bfloat16", jnp.bfloat16), ("float16", "f2")):
+        rtol = default_tolerance(np.dtype(dtype), np.ones(1)).rtol
+        assert f"{rtol:.1e}".replace("e-0", "e-") + f" for {name}" in " ".join(CLIMB_HELP.split())

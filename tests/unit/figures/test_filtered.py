@@ -65,3 +65,14 @@ def test_faults_are_refused_by_name() -> None:
         filtered_table(("a", "b"), {"exp": ("",)}, [Choice("Where", {"TPU": ["sin"]})], alt="x")
     with pytest.raises(ValueError, match="different values"):
         fieldset("n", "Which", [Option("1", "a", 0), Option("1", "b", 0)])
+
+
+def test_a_label_is_shown_in_place_of_a_name_and_two_rows_may_share_it() -> None:
+    labels = {"exp": "*e*", "dot": "*e*"}
+    named = filtered_table(
+        ("primitive", "TPU", "dialects"), ROWS, CHOICES, alt="Rules.", labels=labels
+    )
+    html = named._repr_html_()
+    assert html.count('<th scope="row"><em>e</em></th>') == 2
+    assert '<th scope="row"><code>sort</code></th>' in html
+    assert str(named).count("*e*") == 2

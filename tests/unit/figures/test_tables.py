@@ -3,6 +3,7 @@
 import pytest
 
 from pallas_rungs.figures.tables import table
+from pallas_rungs.performance.provenance import MIME
 
 
 def test_cells_are_escaped_and_backticks_become_code():
@@ -34,3 +35,12 @@ def test_a_long_name_is_broken_between_its_words_only():
     drawn = table(["`a_b`"], [["`Mode.ONE|TWO_x` and snake_case"]])
     assert "<code>a_<wbr>b</code>" in drawn.markup
     assert "<code>Mode.<wbr>ONE|<wbr>TWO_<wbr>x</code> and snake_case" in drawn.markup
+
+
+def test_constants_of_chips_say_where_they_come_from():
+    drawn = table(["HBM, GB/s"], [("819",)], source="a data sheet")
+    assert repr(drawn).splitlines()[-1] == ("Constants of chips, not measured here: a data sheet.")
+    bundle = drawn._repr_mimebundle_()
+    assert "not measured here: a data sheet." in bundle["text/html"]
+    assert bundle[MIME] == [{"kind": "constants", "source": "a data sheet"}]
+    assert MIME not in table(["a"], [(1,)])._repr_mimebundle_()

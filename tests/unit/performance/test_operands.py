@@ -11,7 +11,12 @@ import pytest
 
 from pallas_rungs.kernels.gather_blocks import gather_blocks
 from pallas_rungs.kernels.grouped_matmul import grouped_matmul, plan_visits
-from pallas_rungs.performance.operands import KernelOperands, hlo_type, integer_operands
+from pallas_rungs.performance.operands import (
+    KernelOperands,
+    hlo_type,
+    integer_operands,
+    words_of,
+)
 
 ROWS = jax.ShapeDtypeStruct((24, 256), jnp.bfloat16)
 
@@ -75,3 +80,39 @@ def test_a_constant_of_the_program_is_known() -> None:
 )
 def test_types_are_written_as_hlo_writes_them(dtype: Any, text: str) -> None:
     assert hlo_type(jax.ShapeDtypeStruct((2, 3), dtype)) == text
+
+
+def test_rows_of_a_table_lie_128_words_apart() -> None:
+    words = words_of(np.array([[[1, 2, 3], [4, 5, -6]]], np.int32))
+    assert words is not None
+    assert len(words) == 256
+    assert words[:4] == (1, 2, 3, 0)
+    assert words[128:132] == (4, 5, -6, 0)
+
+
+def test_four_rows_of_int8_share_a_word() -> None:
+    rows = np.arange(10, dtype=np.int8).reshape(5, 2) - 4
+    words = words_of(rows)
+    assert words is not None
+    assert len(words) == 256
+    for (row, column), value in np.ndenumerate(rows):
+        byte = words[row // 4 * 128 + column] >> 8 * (row % 4) & 0xFF
+        assert (byte ^ 0x80) - 0x80 == value
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.zeros((2, 129), np.int32),
+        np.zeros((2, 2, 2), np.int32),
+        np.zeros((2, 2), np.int16),
+        np.zeros(4, np.int8),
+    ],
+)
+def test_a_layout_that_was_not_looked_at_is_not_known(table: np.ndarray) -> None:
+    assert words_of(table) is None
+
+
+def test_a_scalar_and_a_vector_are_as_they_are() -> None:
+    assert words_of(np.array(7, np.int8)) == (7,)
+    assert words_of(np.array([3, -1], np.int32)) == (3, -1)

@@ -89,6 +89,9 @@ def test_what_figures_share_is_said_once_with_each_chip_named() -> None:
         "estimates, not measurements, for v5e, v6e: bf16[8,128] and for v5e: f32[8]; by counting"
     )
     assert measurement == ON.caption()
+    many = [replace(ON, code=f"{number:016x}") for number in range(5)]
+    (several,) = captions(many)
+    assert several.endswith("; hashes of 5 codes in the record")
 
 
 def test_a_caption_is_recognised_in_a_text_and_prose_is_not() -> None:

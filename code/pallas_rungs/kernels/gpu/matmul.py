@@ -139,3 +139,67 @@ def matmul_by_tcgen05(x: jax.Array, y: jax.Array, *, interpret: Any = None) -> j
     )
     result: jax.Array = call(x, y)
     return result
+
+
+def matmul_tiles_by_wgmma(
+    x: jax.Array,
+    y: jax.Array,
+    *,
+    block: tuple[int, int] = (128, 128),
+    bk: int = 64,
+    steps: int = 4,
+    interpret: Any = None,
+) -> jax.Array:
+    """Return x @ y by Hopper's tensor cores, block by block, copies running ahead of products.
+
+    Args:
+        x: (M, K), float16.
+        y: (K, N), float16.
+        block: (bm, bn), multiples of 64; bm divides M and bn divides N.
+        bk: What is multiplied at a time: 64, or a multiple; it divides K.
+        steps: Blocks of x and of y that shared memory holds.
+        interpret: Passed on to ``plgpu.kernel``.
+
+    Returns:
+        x @ y, accumulated in float32, (M, N), float16.
+    """
+    (M, K), (_, N) = x.shape, y.shape
+    bm, bn = block
+
+    def body(x_gmem: Any, y_gmem: Any, o_gmem: Any, o_smem: Any) -> None:
+        rows = pl.ds(lax.axis_index("i") * bm, bm)
+        columns = pl.ds(lax.axis_index("j") * bn, bn)
+
+        def multiplied(acc: Any) -> jax.Array:
+            def step(at: Any, x_smem: Any, y_smem: Any) -> None:
+                plgpu.wgmma(acc, x_smem, y_smem)
+                plgpu.wgmma_wait(1)  # the product before this one has read its blocks
+
+            plgpu.emit_pipeline(
+                step,
+                grid=(K // bk,),
+                in_specs=[
+                    plgpu.BlockSpec((bm, bk), lambda k: (0, k), transforms=TILES, delay_release=1),
+                    plgpu.BlockSpec((bk, bn), lambda k: (k, 0), transforms=TILES, delay_release=1),
+                ],
+                max_concurrent_steps=steps,
+            )(x_gmem.at[rows], y_gmem.at[:, columns])
+            result: jax.Array = acc[...]
+            return result
+
+        product = pl.run_scoped(multiplied, plgpu.ACC((bm, bn), jnp.float32))  # type: ignore[attr-defined]
+        o_smem[...] = product.astype(o_smem.dtype)
+        plgpu.commit_smem()
+        plgpu.copy_smem_to_gmem(o_smem, o_gmem.at[rows, columns])
+        plgpu.wait_smem_to_gmem(0)
+
+    call = plgpu.kernel(
+        body,
+        out_type=jax.ShapeDtypeStruct((M, N), x.dtype),
+        grid=(M // bm, N // bn),
+        grid_names=("i", "j"),
+        scratch_types=[plgpu.SMEM((bm, bn), x.dtype, transforms=TILES)],
+        interpret=interpret,
+    )
+    result: jax.Array = call(x, y)
+    return result

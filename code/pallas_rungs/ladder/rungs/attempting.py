@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pallas_rungs.compilers.chips import chip_named
 from pallas_rungs.ladder.diagnose import in_full, kernel_error
 from pallas_rungs.ladder.estimate_beside import OnCompiled
 from pallas_rungs.ladder.machine import stay_on_cpu
+from pallas_rungs.ladder.next_steps import next_step
 from pallas_rungs.ladder.pretend import (
     DEFAULT_CHIP,
     Pretend,
@@ -34,6 +36,10 @@ _TRIES: dict[Rung, Try] = {
     Rung.SIMULATE: simulate.attempt,
     Rung.LOWER: lower.attempt,
 }
+
+
+_SAID: WeakKeyDictionary[Problem, dict[str, Status]] = WeakKeyDictionary()
+"""What the rungs said of a problem so far, by the verdict's label."""
 
 
 def attempt(
@@ -84,6 +90,11 @@ def attempt(
     )
     verdict = _escalating(lambda pretend: _guarded(tried, rung, problem, target, pretend), start)
     details: dict[str, Any] = {"arguments": describe_arguments(problem.args), **verdict.details}
+    said = _SAID.setdefault(problem, {})
+    if step := next_step(verdict, said):
+        details["next"] = step
+        details["before"] = {label: str(status) for label, status in said.items()}
+    said[verdict.label] = verdict.status
     return dataclasses.replace(
         verdict, details=details, seconds=round(time.perf_counter() - began, 4)
     )

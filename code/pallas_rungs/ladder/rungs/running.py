@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from pallas_rungs.compilers.chips import GPU, chip_named
 from pallas_rungs.ladder import eager
+from pallas_rungs.ladder.advice import REFERENCE_TAKES
 from pallas_rungs.ladder.compare import compare, reference_result
 from pallas_rungs.ladder.diagnose import kernel_error
 from pallas_rungs.ladder.gaps import attribute
 from pallas_rungs.ladder.pretend import Pretend
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
+from pallas_rungs.ladder.references import fits
 from pallas_rungs.ladder.rungs.tracing import (
     callable_for,
+    explaining,
     facts,
     for_another_machine,
     no_kernel,
@@ -103,6 +107,8 @@ def judge(
 ) -> Verdict:
     """Compare a result with the problem's reference and return the verdict."""
     details = facts(program, interpret)
+    if problem.kernel_alone:
+        details["kernel alone"] = list(problem.kernel_alone)
     if problem.reference is None:
         summary = "ran; there is no reference to compare its numbers with"
         return Verdict.of(rung, Status.UNCHECKED, target, summary, details=details)
@@ -110,6 +116,8 @@ def judge(
         want, precision = reference_result(problem.reference, problem.args)
     except (Exception, SystemExit) as error:
         found = kernel_error(error)
+        if not fits(problem.reference, problem.args):
+            found = dataclasses.replace(found, advice=REFERENCE_TAKES)
         return Verdict.of(
             rung,
             Status.REFERENCE_FAILED,
@@ -126,9 +134,11 @@ def judge(
         atol=problem.atol,
         rounds_to=program.features.rounds_to,
         exponentials=program.features.exponentials,
+        tilings=program.index_maps.tilings,
     )
     if difference is None:
         return Verdict.of(rung, Status.PASSED, target, "agrees with the reference", details=details)
+    details |= explaining(program, details, difference.patterns)
     verdict = Verdict.of(
         rung, Status.WRONG, target, str(difference), difference=difference, details=details
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 from unittest import mock
 
@@ -21,8 +22,9 @@ from pallas_rungs.ladder.rungs.simulating import (
 )
 from pallas_rungs.ladder.rungs.standstill_tpu import ended_at_a_standstill
 from pallas_rungs.ladder.rungs.tracing import features_of, in_kernel
+from pallas_rungs.ladder.source_frames import line_of
 from pallas_rungs.ladder.status import Rung, Status
-from pallas_rungs.ladder.verdict import Verdict
+from pallas_rungs.ladder.verdict import Frame, Verdict
 
 _RACES: dict[str, Any] = {"detect_races": True, "vector_clock_size": 256}
 """By default all copies share one counter of the clocks, and races between copies go unseen."""
@@ -102,7 +104,7 @@ def attempt(problem: Problem, target: str, pretend: Pretend) -> Verdict:
     if raced and verdict.error is None:
         return refused_in_passing(verdict, "RACE DETECTED")
     if left_over and verdict.status in (Status.PASSED, Status.UNCHECKED):
-        return refused_in_passing(verdict, left_over[0])
+        return refused_in_passing(verdict, left_over[0].message, left_over[0].lines)
     return verdict
 
 
@@ -150,25 +152,69 @@ def _same_draws() -> Iterator[None]:
         np.random.set_state(before)
 
 
+@dataclasses.dataclass(frozen=True)
+class _LeftOver:
+    """A semaphore that is not zero at a kernel's end.
+
+    Attributes:
+      message: what the simulator prints about it.
+      lines: the lines that signalled it last, as many as account for the count.
+    """
+
+    message: str
+    lines: tuple[Frame, ...]
+
+
+_NON_ZERO = re.compile(r"Semaphore (\d+) has non-zero count for \d+ \(global core (\d+)\).*: (\d+)")
+
+
 @contextlib.contextmanager
-def _semaphores_left_over() -> Iterator[list[str]]:
+def _semaphores_left_over() -> Iterator[list[_LeftOver]]:
     """Collect what the simulator prints about semaphores that are not zero at a kernel's end.
 
     It goes on all the same; on a chip the next kernel would find them so.
     """
     from jax._src.pallas.mosaic.interpret import interpret_pallas_call
+    from jax._src.pallas.mosaic.interpret.shared_memory import Semaphore
 
-    found: list[str] = []
+    found: list[_LeftOver] = []
+    signals: dict[tuple[int, int], list[tuple[int, Any]]] = {}
+    signal = Semaphore.signal
+
+    def noted(semaphore: Any, inc: Any, core: Any, clock: Any, logging_info: Any = None) -> None:
+        source = getattr(logging_info, "source_info", None)
+        signals.setdefault((int(semaphore.id), int(core)), []).append((int(inc), source))
+        signal(semaphore, inc, core, clock, logging_info)
 
     def note(*words: Any, **options: Any) -> None:
         text = " ".join(map(str, words))
         if "has non-zero count" in text:
-            found.append(text)
+            found.append(_LeftOver(text, _last_signals(text, signals)))
         else:
             print(*words, **options)
 
-    with mock.patch.object(interpret_pallas_call, "print", note, create=True):
+    with (
+        mock.patch.object(Semaphore, "signal", noted),
+        mock.patch.object(interpret_pallas_call, "print", note, create=True),
+    ):
         yield found
+
+
+def _last_signals(
+    text: str, signals: Mapping[tuple[int, int], list[tuple[int, Any]]]
+) -> tuple[Frame, ...]:
+    """Return the lines of the last signals that add up to the count that `text` tells."""
+    if (match := _NON_ZERO.search(text)) is None:
+        return ()
+    semaphore, core, count = map(int, match.groups())
+    lines: list[Frame] = []
+    for inc, source in reversed(signals.get((semaphore, core), [])):
+        if count <= 0:
+            break
+        count -= inc
+        if source is not None and (line := line_of(source, "signalled")) and line not in lines:
+            lines.append(line)
+    return tuple(reversed(lines))
 
 
 def _running_when_it_failed(verdict: Verdict, launched: list[int]) -> str:

@@ -12,7 +12,7 @@ import jax
 from pallas_rungs.ladder.advice import advice_for
 from pallas_rungs.ladder.rungs.standstill import Standstill
 from pallas_rungs.ladder.status import Status
-from pallas_rungs.ladder.verdict import KernelError, Verdict
+from pallas_rungs.ladder.verdict import Frame, KernelError, Verdict
 
 
 @contextlib.contextmanager
@@ -26,9 +26,22 @@ def unlogged_callbacks() -> Iterator[None]:
         logger.disabled = before
 
 
-def refused_in_passing(verdict: Verdict, message: str) -> Verdict:
-    """Return the verdict for a run in which the simulator only noted a fault and went on."""
-    error = KernelError("RuntimeError", message, message, advice=advice_for("", message))
+def refused_in_passing(verdict: Verdict, message: str, lines: tuple[Frame, ...] = ()) -> Verdict:
+    """Return the verdict for a run in which the simulator only noted a fault and went on.
+
+    Args:
+      verdict: what was said of the run otherwise.
+      message: what the simulator noted.
+      lines: the lines that it is about, with their roles.
+    """
+    error = KernelError(
+        "RuntimeError",
+        message,
+        message,
+        frame=lines[-1] if lines else None,
+        advice=advice_for("", message),
+        lines=lines,
+    )
     return dataclasses.replace(
         verdict,
         status=Status.REFUSED,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,8 +11,9 @@ from pallas_rungs.compilers.chips import GPU, TPU, Machine, chip_named
 from pallas_rungs.ladder import eager
 from pallas_rungs.ladder.diagnose import in_full, kernel_error
 from pallas_rungs.ladder.features import Features
+from pallas_rungs.ladder.findings import PAST_THE_END, SWAPPED
 from pallas_rungs.ladder.gaps import attribute
-from pallas_rungs.ladder.kernel_lines import line_asking_for
+from pallas_rungs.ladder.kernel_lines import line_asking_for, line_reaching_past
 from pallas_rungs.ladder.pretend import Pretend, machine_asked_for
 from pallas_rungs.ladder.problem import Problem
 from pallas_rungs.ladder.program import Program, trace
@@ -103,12 +104,41 @@ def facts(program: Program, interpret: Any) -> dict[str, Any]:
     return told
 
 
+def explaining(
+    program: Program, told: dict[str, Any], patterns: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return what a verdict's details say beyond `told` where the program is found at fault.
+
+    A kernel that transposes has index maps that look swapped, so that those are told of only where
+    the numbers differ by whole blocks, or a block index is past the end.
+
+    Args:
+      program: the traced program.
+      told: what the details say already.
+      patterns: what is regular about the wrong numbers.
+    """
+    found = program.index_maps.findings
+    by_blocks = any("block" in pattern for pattern in patterns)
+    if not by_blocks and all(finding.kind != PAST_THE_END for finding in found):
+        found = tuple(finding for finding in found if finding.kind != SWAPPED)
+    if not found:
+        return {}
+    kinds = list(dict.fromkeys(finding.kind for finding in found))
+    return {
+        "uses": [*told.get("uses", ()), *kinds],
+        "index maps": [finding.told for finding in found],
+    }
+
+
 def no_kernel(rung: Rung, target: str, program: Program) -> Verdict:
     """Return the verdict on a program in which no kernel is left, or none that is used."""
     if program.kernels:
         summary = "no kernel is left in the program: nothing uses its result"
     else:
-        summary = "no Pallas kernel in the traced program: it fell back to plain JAX"
+        summary = (
+            "the function calls no Pallas kernel: with these arguments, the traced program is "
+            "plain JAX"
+        )
     details = {"kernels": len(program.kernels)}
     return Verdict.of(rung, Status.NO_KERNEL, target, summary=summary, details=details)
 
@@ -117,15 +147,19 @@ def refused(
     rung: Rung, target: str, error: BaseException, program: Program, interpret: Any
 ) -> Verdict:
     """Return the verdict on a traced program that raised, laid at the right door."""
-    line = line_asking_for(message_of(error), program.kernels)
-    found = kernel_error(error, line or program.source_meant(message_of(error)))
+    said = message_of(error)
+    line = line_asking_for(said, program.kernels) or line_reaching_past(said, program.kernels)
+    found = kernel_error(error, line or program.source_meant(said))
+    details = facts(program, interpret)
+    if rung in (Rung.INTERPRET, Rung.SIMULATE):
+        details |= explaining(program, details)
     verdict = Verdict.of(
         rung,
         Status.REFUSED,
         target,
         summary=f"{found.type}: {found.message}",
         error=found,
-        details=facts(program, interpret),
+        details=details,
     )
     return attribute(naming_the_kernel(verdict, program), program.features)
 
