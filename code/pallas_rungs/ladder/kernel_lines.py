@@ -94,7 +94,7 @@ def line_reaching_past(message: str, kernels: list[Any]) -> Frame | None:
         for eqn in swap.equations(body)
         for indexer in _indexers_of(eqn, reads)
         if tuple(indexer.shape) == shape
-        and _sizes(indexer) == sizes
+        and _may_take(indexer, sizes)
         and (frame := line_of(eqn.source_info)) is not None
     }
     return found.pop() if len(found) == 1 else None
@@ -111,8 +111,12 @@ def _indexers_of(eqn: Any, reads: bool) -> Iterator[Any]:
         yield from indexers(jax.tree.unflatten(eqn.params["tree"], list(eqn.invars[first:])))
 
 
-def _sizes(indexer: Any) -> tuple[int, ...]:
-    """How many elements an indexer takes along each axis of its ref."""
-    return tuple(
-        int(index.size) if type(index).__name__ == "Slice" else 1 for index in indexer.indices
+def _may_take(indexer: Any, sizes: tuple[int, ...]) -> bool:
+    """Whether an indexer takes so many elements along each axis of its ref, or may take them.
+
+    A size that is computed in the kernel, as that of a ragged last block is, may be any.
+    """
+    taken = [index.size if type(index).__name__ == "Slice" else 1 for index in indexer.indices]
+    return len(taken) == len(sizes) and all(
+        size == told for size, told in zip(taken, sizes, strict=True) if isinstance(size, int)
     )

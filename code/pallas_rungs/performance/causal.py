@@ -7,10 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from pallas_rungs.kernels.flash_attention_forward import (
-    flash_attention_forward,
-    flash_attention_forward_reference,
-)
+from pallas_rungs.kernels.flash_attention_forward import flash_attention_forward_reference
+from pallas_rungs.kernels.flash_attention_strips import flash_attention_strips
 
 
 def causal_flash(q: jax.Array, k: jax.Array, v: jax.Array, **options: Any) -> jax.Array:
@@ -20,12 +18,12 @@ def causal_flash(q: jax.Array, k: jax.Array, v: jax.Array, **options: Any) -> ja
       q: (heads, T, d), float32 or bfloat16.
       k: (heads, T, d), the same dtype.
       v: (heads, T, d), the same dtype.
-      **options: passed on, `block` among them.
+      **options: passed on to `flash_attention_strips`, `block` among them.
 
     Returns:
       (heads, T, d), of the dtype of q.
     """
-    return flash_attention_forward(q, k, v, causal=True, **options)[0]
+    return flash_attention_strips(q, k, v, **options)[0]
 
 
 def causal_reference(q: Any, k: Any, v: Any) -> np.ndarray:

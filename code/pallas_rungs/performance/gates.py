@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -19,13 +19,15 @@ import numpy as np
 from pallas_rungs.kernels.case import BFLOAT16_RTOL
 from pallas_rungs.kernels.layer_norm import layer_norm, layer_norm_reference
 from pallas_rungs.kernels.matmul import matmul_reference
-from pallas_rungs.kernels.matmul_gelu import matmul_gelu, matmul_gelu_reference
-from pallas_rungs.kernels.matmul_scratch import matmul_scratch
+from pallas_rungs.kernels.matmul_gelu import matmul_gelu_reference
+from pallas_rungs.kernels.matmul_serpentine import matmul_serpentine, matmul_serpentine_gelu
 from pallas_rungs.kernels.rms_norm import rms_norm, rms_norm_reference
 from pallas_rungs.kernels.softmax import softmax, softmax_reference
 from pallas_rungs.performance import rivals
 from pallas_rungs.performance.causal import causal_flash, causal_reference
 from pallas_rungs.performance.jax_flash import causal_flash_of_jax
+from pallas_rungs.performance.product_tiles import TILES
+from pallas_rungs.performance.row_tasks import rows_for
 from pallas_rungs.performance.sources import code_hash
 
 MORE_BYTES: Final = 1.01
@@ -135,12 +137,12 @@ class Gate:
         return code_hash(call, given=[str(it) for it in self.arguments])
 
 
-def _arrays(*shapes: tuple[int, ...], dtype: Any = jnp.bfloat16) -> tuple[Any, ...]:
-    return tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes)
+def _arrays(*shapes: tuple[int, ...]) -> tuple[jax.ShapeDtypeStruct, ...]:
+    return tuple(jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in shapes)
 
 
-def _everywhere(chips: str, **configuration: Any) -> dict[str, dict[str, Any]]:
-    return dict.fromkeys(chips.split(), configuration)
+def _rows_of_blocks(columns: int) -> dict[str, dict[str, Any]]:
+    return {chip: {"bm": rows_for(chip, columns)} for chip in ("v5e", "v6e")}
 
 
 def _rows(limit: float, call: Callable[..., Any]) -> tuple[Rival, ...]:
@@ -149,14 +151,14 @@ def _rows(limit: float, call: Callable[..., Any]) -> tuple[Rival, ...]:
 
 _MATRICES: Final = _arrays((4096, 4096), (4096, 4096))
 _ROWS: Final = _arrays((8192, 4096))
-_PER_COLUMN: Final = _arrays((4096,), dtype=jnp.float32)
+_PER_COLUMN: Final = _arrays((4096,))
 
 GATES: Final = (
     Gate(
         "matmul",
         "matrix product, 4096³, bfloat16",
-        kernel=matmul_scratch,
-        configuration=_everywhere("v5e v5p v6e tpu7x", block=(1024, 512, 1024)),
+        kernel=matmul_serpentine,
+        configuration={chip: asdict(tile) for chip, tile in TILES.items()},
         rivals=(
             Rival("XLA", rivals.matmul, {"v5e": 1.03, "v5p": 1.03, "v6e": 1.10, "tpu7x": 1.10}),
         ),
@@ -167,8 +169,8 @@ GATES: Final = (
     Gate(
         "matmul + GELU",
         "GELU of a matrix product, 4096³, bfloat16",
-        kernel=matmul_gelu,
-        configuration=_everywhere("v5e v6e", block=(1024, 512, 1024)),
+        kernel=matmul_serpentine_gelu,
+        configuration={chip: asdict(TILES[chip]) for chip in ("v5e", "v6e")},
         rivals=(Rival("XLA", rivals.matmul_gelu, {"v5e": 1.03, "v6e": 1.10}),),
         arguments=_MATRICES,
         reference=matmul_gelu_reference,
@@ -177,7 +179,7 @@ GATES: Final = (
         "softmax",
         "softmax of the rows of (2048, 32768), bfloat16",
         kernel=softmax,
-        configuration=_everywhere("v5e v6e", bm=16),
+        configuration=_rows_of_blocks(32768),
         rivals=_rows(0.55, rivals.softmax),
         arguments=_arrays((2048, 32768)),
         reference=softmax_reference,
@@ -187,7 +189,7 @@ GATES: Final = (
         "LayerNorm",
         "LayerNorm of the rows of (8192, 4096), bfloat16",
         kernel=layer_norm,
-        configuration=_everywhere("v5e v6e", bm=256),
+        configuration=_rows_of_blocks(4096),
         rivals=_rows(0.62, rivals.layer_norm),
         arguments=_ROWS + 2 * _PER_COLUMN,
         reference=layer_norm_reference,
@@ -197,7 +199,7 @@ GATES: Final = (
         "RMSNorm",
         "RMSNorm of the rows of (8192, 4096), bfloat16",
         kernel=rms_norm,
-        configuration=_everywhere("v5e v6e", bm=256),
+        configuration=_rows_of_blocks(4096),
         rivals=_rows(0.68, rivals.rms_norm),
         arguments=_ROWS + _PER_COLUMN,
         reference=rms_norm_reference,
@@ -207,7 +209,7 @@ GATES: Final = (
         "attention",
         "causal attention, 16 heads of 4096 × 128, bfloat16",
         kernel=causal_flash,
-        configuration=_everywhere("v5e v6e", block=(1024, 1024)),
+        configuration={"v5e": {"block": (1024, 512)}, "v6e": {"block": (1024, 512)}},
         rivals=(
             Rival("jax's flash kernel", causal_flash_of_jax, {"v5e": 1.10, "v6e": 1.10}),
             Rival("XLA", partial(rivals.attention, causal=True), {"v5e": 1.0, "v6e": 1.0}),

@@ -21,7 +21,9 @@ _FIGURE: Final = re.compile(
     rf"(?<![\w.])(?![01]s)"  # zeros and ones
     rf"{_NUMBER}[ \u00a0\u202f]?(?:(?P<time>{_TIME})|(?P<rate>{_RATE}))(?![\w/])"
 )
-_LIMIT_BEFORE: Final = re.compile(r"(?:below|under|after|longer than|within|limit of)\s+$")
+_LIMIT_BEFORE: Final = re.compile(
+    r"\b(?:below|under|after|longer than|within|limit of)\s+$", re.IGNORECASE
+)
 _LIMIT_AFTER: Final = re.compile(r"\s+(?:or (?:longer|more|less)|of CPU)\b")
 _HEADING: Final = re.compile(
     rf"(?:^|[\s,(\[])(?:(?P<time>{_TIME}|(?:milli|micro|nano)?seconds)|(?P<rate>{_RATE}))"

@@ -1,8 +1,10 @@
 """Wrong numbers: a hint shows where it applies, and nowhere else; what to do next always does."""
 
+import jax
 import numpy as np
 import pytest
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 from ladder.core import wrong_kernels as wrong
 from pallas_rungs.ladder import Report, Status, climb
@@ -235,6 +237,25 @@ def test_a_slice_past_the_end_is_named_by_its_line_with_advice(kernel, line):
     assert line in verdict.error.frame.source
     assert "reaches past the end of the Ref" in verdict.error.advice
     assert "interpret=True moves such a slice back inside" in verdict.error.advice
+
+
+def test_a_copy_of_a_computed_size_past_the_end_is_refused_in_the_simulators_words():
+    """A pipeline's last partial block: the size of its copy is known in the kernel alone."""
+    rows = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    in_hbm = pl.BlockSpec(memory_space=pltpu.HBM)
+
+    def double(x_ref, o_ref):
+        o_ref[...] = 2 * x_ref[...]
+
+    def by_pipeline(x):
+        pipeline = pltpu.emit_pipeline(double, grid=(4,), in_specs=[rows], out_specs=[rows])
+        out = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return pl.pallas_call(pipeline, out, in_specs=[in_hbm], out_specs=in_hbm)(x)
+
+    x = np.ones((28, 128), np.float32)
+    verdict = climb(by_pipeline, x, reference=wrong.twice, rungs=["simulate"]).verdicts[0]
+    assert verdict.status is Status.REFUSED
+    assert "Out-of-bounds read" in verdict.summary
 
 
 def test_a_race_is_told_with_both_its_lines():

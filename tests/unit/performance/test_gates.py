@@ -88,9 +88,9 @@ def record(tmp_path: Path) -> SimpleNamespace:
 def test_the_gates_of_the_book_are_those_of_the_record() -> None:
     found = read_entries()
     assert {gate for gate, _ in found} == {gate.name for gate in GATES}
-    for name in ("softmax", "LayerNorm", "RMSNorm"):
-        gate = gate_named(name)
-        assert [line.outcome for line in lines(found, gates=[gate])] == ["met", "met"], name
+    assert [line for line in lines(found) if line.outcome != "met"] == []
+    for gate in GATES:
+        assert ahead(found, gate) or not gate.ahead_somewhere
 
 
 def test_a_gate_needs_a_limit_where_it_has_a_configuration() -> None:

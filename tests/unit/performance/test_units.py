@@ -16,7 +16,7 @@ from pallas_rungs.performance.units import figures_in, in_words, unit_in_heading
         ("819 GB/s and 197 TFLOP/s", [("819 GB/s", "rate"), ("197 TFLOP/s", "rate")]),
         ("197 10¹²/s at 1.5 GHz", [("197 10¹²/s", "rate"), ("1.5 GHz", "rate")]),
         ("1,024.5 MB/s", [("1,024.5 MB/s", "rate")]),
-        ("below 1 ms, after 2 s, 1 ms or longer, 2 s of CPU time", []),
+        ("Below 1 ms, after 2 s, 1 ms or longer, 2 s of CPU time", []),
         ("less than 0.19 ms", [("0.19 ms", "time")]),
         ("512 MiB, 8 steps, v5e 3 sums, x2s, all 0s).Block, 1s, 4 sublanes, 2 s/m", []),
         ("'3 ms'", [("3 ms", "time")]),
