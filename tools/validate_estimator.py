@@ -34,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from pallas_rungs.compilers import libtpu
-from pallas_rungs.compilers.dumps import Dumper
+from pallas_rungs.compilers.dumps import FOR_ESTIMATES, Dumper
 from pallas_rungs.performance.clock import Clock, clock_of
-from pallas_rungs.performance.estimate import KINDS, METHOD, EstimateError, prepare
+from pallas_rungs.performance.estimate import METHOD, EstimateError, prepare
 from pallas_rungs.performance.fitting import LATENCIES, RATES, fits
 from pallas_rungs.performance.measured_calls import call, neighbours
 from pallas_rungs.performance.medians import (
@@ -63,7 +63,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOT_REACHED = "not reached: the record is added to piece by piece"
 LIMIT = 120
 
-_dumper = Dumper(KINDS)
+_dumper = Dumper(FOR_ESTIMATES)
 
 
 class OverLimitError(Exception):
