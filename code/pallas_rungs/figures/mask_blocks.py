@@ -1,7 +1,7 @@
 """The blocks of a mask, in three classes: empty, partial, full; each square is one program's block.
 
-What a block is, is told by its pattern as well as by its colour: empty squares are bare, partial ones
-hatched, full ones filled.
+What a block is, is told by its pattern as well as by its colour: empty squares are bare, partial
+ones hatched, full ones filled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MaskBlocks:
     Attributes:
         name: what it is called.
         classes: the class of each block, 0, 1 or 2, in rows of equal length.
-        labels: what stands in each block, two letters at most, in rows as `classes`; empty for none.
+        labels: what stands in each block, two letters at most, in rows as `classes`.
     """
 
     name: str

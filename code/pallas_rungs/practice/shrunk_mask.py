@@ -1,4 +1,4 @@
-"""Exercise: the classes of a mask's blocks, and the narrowest grid that visits those that are needed."""
+"""Exercise: the classes of a mask's blocks, and the narrowest grid for those that are needed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ WRONG: tuple[tuple[BlockMask, str], ...] = (
 
 
 def drawn_masks(length: int = 1024) -> dict[str, Array]:
-    """Masks of (length, length) booleans, by name: five that a model has, and one of scattered blocks.
+    """Masks of (length, length) booleans, by name: five as models have, and one of strewn blocks.
 
     Args:
         length: queries, and keys; a multiple of 256.
@@ -94,7 +94,8 @@ def installed(mask: Array, bq: int, bk: int) -> Array:
     """
     heads = masks.MultiHeadMask([masks.NumpyMask(mask)])
     info, _ = mask_info.process_mask(heads, (bq, bk))
-    return np.asarray(info.block_mask[0])
+    found: Array = np.asarray(info.block_mask)[0]
+    return found
 
 
 def check(block_mask: BlockMask) -> None:
