@@ -12,9 +12,9 @@ from bench.builds import build_times, growth
 from bench.checkout import ROOT, copied
 from bench.machine import facts
 from bench.pages import page_weights
-from bench.verdicts import verdict_times
+from bench.verdicts import estimate_times, verdict_times
 
-PARTS = ("verdicts", "builds", "pages", "growth")
+PARTS = ("verdicts", "estimates", "builds", "pages", "growth")
 TARGETS = (
     ("builds", "cold_over_scripts", "cold build over the same cells as scripts", 1.3, "×"),
     ("builds", "cold_seconds", "cold build", 360, " s"),
@@ -22,6 +22,7 @@ TARGETS = (
     ("pages", "heaviest_kilobytes", "heaviest page, gzipped", 200, " KB"),
     ("verdicts", "warm_seconds", "compiler verdict, worker warm", 2.5, " s"),
     ("verdicts", "v5e_megabytes", "memory of the compiler's worker", 500, " MB"),
+    ("estimates", "warm_seconds", "estimate of a simple kernel, worker warm", 3, " s"),
     ("verdicts", "climb_every_rung_cold_seconds", "climb of every rung, cold", 10, " s"),
 )
 
@@ -42,6 +43,7 @@ def measure(parts: list[str], repeats: int, sizes: tuple[int, ...]) -> dict[str,
     """Measures the parts asked for, one after the other."""
     how: dict[str, Callable[[], dict[str, Any]]] = {
         "verdicts": lambda: verdict_times(repeats + 2),
+        "estimates": lambda: estimate_times(repeats + 2),
         "builds": lambda: build_times(say, repeats),
         "pages": weights,
         "growth": lambda: growth(say, sizes),

@@ -1,4 +1,4 @@
-"""Seconds and memory of the compiler's verdicts, worker cold and warm, and of a whole climb."""
+"""Seconds and memory of verdicts and estimates, worker cold and warm, and of a whole climb."""
 
 import json
 import os
@@ -70,6 +70,43 @@ def verdict_times(repeats: int) -> dict[str, Any]:
         "v5e_megabytes": round(max(v["bytes"] for v in [cold, *warm]) / 1e6),
         "every_chip_megabytes": round(max(v["bytes"] for v in every) / 1e6),
         "climb_every_rung_cold_seconds": round(median(climbs), 1),
+    }
+
+
+ESTIMATES = """
+import json, sys, time
+import jax, jax.numpy as jnp
+from pallas_rungs.kernels.softmax import softmax
+from pallas_rungs.performance import estimate
+
+jax.make_jaxpr(lambda a: a + 1)(jnp.ones(8))  # JAX's own first use is no part of an estimate
+
+def estimated(rows):
+    start = time.perf_counter()
+    found = estimate(softmax, jax.ShapeDtypeStruct((rows, 1024), jnp.bfloat16), chip="v5e")
+    return time.perf_counter() - start, found.seconds
+
+print(json.dumps([estimated(256 * (1 + n)) for n in range(1 + int(sys.argv[1]))]))
+"""
+
+
+def estimate_times(repeats: int) -> dict[str, Any]:
+    """Measures estimates of a simple kernel: the first with its worker's start, then warm ones.
+
+    Args:
+        repeats: How many warm estimates; each is of another shape, and their median counts.
+
+    Raises:
+        RuntimeError: An estimate failed, or is of no time.
+    """
+    found = json.loads(run(["-c", ESTIMATES, str(repeats)]).strip().splitlines()[-1])
+    if not all(estimated > 0 for _, estimated in found):
+        raise RuntimeError(f"an estimate of no time: {found}")
+    (cold, _), *warm = found
+    return {
+        "method": f"kernel softmax, bf16[n, 1024], v5e; warm: median of {repeats}",
+        "cold_seconds": round(cold, 2),
+        "warm_seconds": round(median(seconds for seconds, _ in warm), 2),
     }
 
 

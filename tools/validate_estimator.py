@@ -2,17 +2,26 @@
 
 Usage: validate_estimator.py [--sample N] [--chip CHIP] [--op OPERATION] [--limit SECONDS]
                              [--minutes M] [--part I/N] [--again] [--points NAME...]
-                             [--neighbours NAME...]
+                             [--neighbours NAME...] [--config JSON] [--dumps FOLDER] [--fit]
 
 Points that the record has are not done again, unless --again, so it can be run in pieces; --part
 shares the rest among processes. Needs libtpu and `make tokamax`. The next points are those that
 spread best over the sizes of each chip and operation. One that takes longer than the limit is
 recorded as failed, with the reason. With --neighbours it takes points that the record has, and
-estimates the configurations that the library's tuner has next to theirs.
+estimates the configurations that the library's tuner has next to theirs. With --config it estimates
+the points that are named with another configuration, to see why they are missed.
+
+With --dumps it keeps what the compiler wrote of each point in a folder of yours, and compiles not
+what it has there: after a change of the estimator the record is made anew in minutes. At the end,
+and with --fit at once, it fits the chips' constants on one half of the shapes, and tells the errors
+of both halves.
 """
 
 import argparse
 import fcntl
+import gzip
+import json
+import pickle
 import signal
 import sys
 import time
@@ -25,18 +34,21 @@ from pathlib import Path
 from typing import Any
 
 from pallas_rungs.compilers import libtpu
-from pallas_rungs.performance.estimate import METHOD, EstimateError, close, estimate
+from pallas_rungs.compilers.dumps import FOR_ESTIMATES, Dumper
+from pallas_rungs.performance.clock import Clock, clock_of
+from pallas_rungs.performance.estimate import METHOD, EstimateError, prepare
+from pallas_rungs.performance.fitting import LATENCIES, RATES, fits
+from pallas_rungs.performance.measured_calls import call, neighbours
 from pallas_rungs.performance.medians import (
     DEVICES,
     OPERATIONS,
     Point,
     all_medians,
-    call,
-    neighbours,
     version,
     why_unavailable,
     work,
 )
+from pallas_rungs.performance.module import Module
 from pallas_rungs.performance.validation import (
     RECORD,
     Compared,
@@ -51,6 +63,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NOT_REACHED = "not reached: the record is added to piece by piece"
 LIMIT = 120
 
+_dumper = Dumper(FOR_ESTIMATES)
+
 
 class OverLimitError(Exception):
     """A point is over its limit."""
@@ -63,12 +77,20 @@ def main() -> int:
     if why:
         print(f"error: {why}", file=sys.stderr)
         return 1
+    if options.fit:
+        _tell_fits()
+        return 0
     points = list(all_medians())
     versions = {**libtpu.installed_versions(), "tokamax": version()}
     if options.neighbours:
         for point in points:
             if point.name in options.neighbours:
-                _judge_choice(point, options.limit, points, versions)
+                _judge_choice(point, options, points, versions)
+        return 0
+    if options.config:
+        for point in points:
+            if point.name in options.points:
+                _try(point, options, points, versions)
         return 0
     part, parts = map(int, options.part.split("/"))
     wanted = [
@@ -87,11 +109,18 @@ def main() -> int:
         if time.monotonic() > end:
             break
         began = time.monotonic()
-        found = _compared(point, options.limit)
+        found = _compared(point, options.limit, options.dumps)
         _change(points, versions, partial(added, point=found, day=_today()))
         told = found.failed or f"estimate / measurement {found.ratio:.3f}"
         print(f"{number} {found.name}: {told} ({time.monotonic() - began:.0f} s)", flush=True)
+    _tell_fits()
     return 0
+
+
+def _tell_fits() -> None:
+    """Prints each chip's constants, fitted on one half of the shapes, and both halves' errors."""
+    for line in map(str, fits(read_record(RECORD))):
+        print(line)
 
 
 def _options() -> argparse.Namespace:
@@ -104,6 +133,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none after them")
     parser.add_argument("--part", default="1/1", help="which part of the points, as 1/2")
     parser.add_argument("--neighbours", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--config", type=json.loads, default=None, metavar="JSON")
+    parser.add_argument("--dumps", type=Path, default=None, metavar="FOLDER")
+    parser.add_argument("--fit", action="store_true", help="fit the constants, add no point")
     parser.add_argument("--again", action="store_true", help="also points that the record has")
     return parser.parse_args()
 
@@ -140,7 +172,7 @@ def _halving(count: int) -> list[int]:
     return list(found)
 
 
-def _compared(point: Point, limit: int) -> Compared:
+def _compared(point: Point, limit: int, folder: Path | None) -> Compared:
     operations, moved = work(point)
     found = Compared(
         point.name,
@@ -152,46 +184,127 @@ def _compared(point: Point, limit: int) -> Compared:
         operations=operations,
         bytes=moved,
     )
-    known = {**found.__dict__}
     signal.signal(signal.SIGALRM, _over)
     signal.alarm(limit + 5)
     try:
-        function, arguments = call(point)
-        made = estimate(function, *arguments, chip=point.chip, time_limit=float(limit))
-        main = made.main
+        return replace(found, **_figures(point.chip, _module(point, limit, folder)))
     except OverLimitError:
-        close()
-        return Compared(**{**known, "failed": f"took longer than {limit} s here"})
+        _dumper.close()
+        return replace(found, failed=f"took longer than {limit} s here")
     except Exception as error:  # whatever it is, the record names it
         if isinstance(error, EstimateError) and error.kind == "timed out":
-            return Compared(**{**known, "failed": f"took longer than {limit} s here"})
+            return replace(found, failed=f"took longer than {limit} s here")
         said = " ".join(str(error).split())[:300]
-        return Compared(**{**known, "failed": f"{type(error).__name__}: {said}"})
+        return replace(found, failed=f"{type(error).__name__}: {said}")
     finally:
         signal.alarm(0)
-    known |= {
-        "estimated_ms": float(f"{made.seconds * 1e3:.6g}"),
-        "hbm_bytes": made.hbm_bytes,
+
+
+def _module(point: Point, limit: int, folder: Path | None) -> Module:
+    """Compiles a point's kernel, or takes what the compiler wrote before from the folder."""
+    clock = clock_of(point.chip)
+    file = folder / f"{point.name.replace('/', '__').replace(' ', '_')}.pkl.gz" if folder else None
+    if file is not None and file.is_file():
+        with gzip.open(file) as held:
+            kept = pickle.load(held)
+        if kept["versions"] == libtpu.installed_versions():
+            return Module(kept["listings"], kept["tables"], kept["hlo"], clock, kept["operands"])
+    function, arguments = call(point)
+    program = prepare(function, *arguments, chip=point.chip)
+    dumps = _dumper.compile(program.exported, program.chip, time_limit=float(limit), hlo=True)
+    if dumps.outcome.kind != "compiled":
+        said = f"{dumps.outcome.kind}: {dumps.outcome.error_type}: {dumps.outcome.message}"
+        raise EstimateError(dumps.outcome.kind, f"libtpu made no program for {point.chip}: {said}")
+    kept = {
+        "versions": libtpu.installed_versions(),
+        "listings": dumps.of("packed bundles"),
+        "tables": dumps.of("utilization"),
+        "hlo": dumps.outcome.hlo,
+        "operands": program.operands,
+    }
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(file, "wb", compresslevel=3) as held:
+            pickle.dump(kept, held)
+    return Module(kept["listings"], kept["tables"], kept["hlo"], clock, kept["operands"])
+
+
+def _figures(chip: str, module: Module) -> dict[str, Any]:
+    """Estimates a module with the chip's constants, and its cycles at other rates of HBM."""
+    clock, found = clock_of(chip), module.estimate()
+    main = max(found.kernels, key=lambda kernel: kernel.cycles * kernel.times)
+    parts = {
+        kind: sum(k.cycles * k.times for k in found.kernels if k.pallas is kind)
+        for kind in (True, False)
+    }
+    byte = [times / clock.hbm_bytes_per_cycle for times in RATES]
+    late = [seconds * clock.frequency.value for seconds in LATENCIES]
+    cycles = [module.cycles(found, _with(clock, 1 / each)) for each in byte]
+    return {
+        "estimated_ms": float(f"{found.cycles / clock.frequency.value * 1e3:.6g}"),
+        "hbm_bytes": found.hbm_read_bytes + found.hbm_written_bytes,
         "stalled": round(main.stall_cycles / main.cycles, 4) if main.cycles else 0.0,
         "bound": main.bound,
-        "unresolved": made.unresolved,
+        "unresolved": found.unresolved,
+        "programs": sum(kernel.times for kernel in found.kernels),
+        "in_xla": round(parts[False] / (sum(parts.values()) or 1), 4),
+        "byte_cycles": _short(byte),
+        "cycles": _short(cycles),
+        "latencies": _short(late),
+        "late": tuple(
+            _short([module.cycles(found, _with(clock, 1 / each, cycles)) for each in byte])
+            for cycles in late
+        ),
     }
-    return Compared(**known)
 
 
-def _judge_choice(point: Point, limit: int, points: list[Point], versions: dict[str, str]) -> None:
+def _short(values: list[float]) -> tuple[float, ...]:
+    return tuple(float(f"{value:.8g}") for value in values)
+
+
+def _with(clock: Clock, bytes_per_cycle: float, latency: float | None = None) -> Clock:
+    """Returns a clock with another rate of HBM, and another latency of its transfers."""
+    rate = replace(clock.hbm_rate, value=bytes_per_cycle * clock.frequency.value)
+    if latency is None:
+        return replace(clock, hbm_rate=rate)
+    return replace(
+        clock,
+        hbm_rate=rate,
+        read_latency=replace(clock.read_latency, value=latency),
+        write_latency=replace(clock.write_latency, value=latency),
+    )
+
+
+def _judge_choice(
+    point: Point, options: argparse.Namespace, points: list[Point], versions: dict[str, str]
+) -> None:
     """Adds the neighbours of a point that the record does not have."""
     for config in neighbours(point):
         there = _kept(versions).neighbours
         if any(each.of == point.name and each.config == config for each in there):
             continue
-        found = _compared(replace(point, config=config), limit)
+        found = _compared(replace(point, config=config), options.limit, None)
         near = Neighbour(point.name, config, found.estimated_ms, found.failed)
-        _change(points, versions, partial(_with, near=near))
+        _change(points, versions, partial(_with_neighbour, near=near))
         print(f"{point.name} {config}: {near.failed or near.estimated_ms}", flush=True)
 
 
-def _with(kept: Comparison, near: Neighbour) -> Comparison:
+def _try(
+    point: Point, options: argparse.Namespace, points: list[Point], versions: dict[str, str]
+) -> None:
+    """Adds an estimate of a point with another configuration than the stored one."""
+    found = _compared(replace(point, config=options.config), options.limit, None)
+    tried = Neighbour(point.name, options.config, found.estimated_ms, found.failed)
+
+    def with_tried(kept: Comparison) -> Comparison:
+        others = [it for it in kept.tried if (it.of, it.config) != (tried.of, tried.config)]
+        return replace(kept, tried=(*others, tried))
+
+    _change(points, versions, with_tried)
+    print(f"{point.name} {options.config}: {tried.failed or tried.estimated_ms}", flush=True)
+
+
+def _with_neighbour(kept: Comparison, near: Neighbour) -> Comparison:
     return replace(kept, neighbours=(*kept.neighbours, near))
 
 

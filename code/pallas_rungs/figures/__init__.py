@@ -16,6 +16,7 @@ from pallas_rungs.figures.happens_before import happens_before
 from pallas_rungs.figures.heat_map import Cell, HeatMap, heat_maps
 from pallas_rungs.figures.ladder_matrix import ladder_matrix
 from pallas_rungs.figures.ladder_picture import ladder_picture
+from pallas_rungs.figures.mask_blocks import MaskBlocks, mask_blocks
 from pallas_rungs.figures.pipeline_frames import pipeline_frames
 from pallas_rungs.figures.pipeline_schedule import pipeline_schedule
 from pallas_rungs.figures.ring import ring_steps
@@ -35,6 +36,7 @@ __all__ = [
     "Figure",
     "FilteredTable",
     "HeatMap",
+    "MaskBlocks",
     "Roof",
     "Sourced",
     "Table",
@@ -59,6 +61,7 @@ __all__ = [
     "heat_maps",
     "ladder_matrix",
     "ladder_picture",
+    "mask_blocks",
     "pipeline_frames",
     "pipeline_schedule",
     "record_clocks",

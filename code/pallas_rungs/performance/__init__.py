@@ -10,8 +10,10 @@ simulates with the constants of `clock`, `timeline` keeps what happened when, `k
 make estimates of the counts. `estimate` compiles a function and puts it all together, `report`
 says it in words. `sweep` does so for many tiles at once, with `sweep_report`.
 
-How far to trust that: `shipped` and `medians` read the measured times that tokamax ships,
-`validation` holds estimates against them, `accuracy` is the error that every estimate carries.
+How far to trust that: `shipped` and `medians` read the times that others measured and tokamax
+ships, `measured_calls` builds the kernels that they are of, `validation` keeps and judges the
+comparison, `fitting` fits a chip's constants on half of it, and `accuracy` is the error that an
+estimate prints.
 
 What is held against what: `rivals` is XLA's own code; `product_tiles`, `row_tasks` and `attention`
 are the tasks of the pages with the blocks found for them; `causal` and `jax_flash` are attention

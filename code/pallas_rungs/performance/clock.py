@@ -1,9 +1,10 @@
 """The constants of a chip that an estimate needs, each with where it comes from.
 
 Three kinds of sources. *data sheet*: the vendor's published peak. *compiler*: what libtpu itself
-assumes, read off its listings or probed in the simulator that it has inside. *fitted*: chosen so
-that predictions met the medians that the library tokamax ships for this chip, on a random half of
-its Pallas kernels; the accuracy in `accuracy.py` is told for all of them. *assumed*: none of these.
+assumes, read off its listings or probed in the simulator that it has inside. *fitted*: chosen, with
+an earlier form of this estimator, so that predictions met medians that the library tokamax ships
+for this chip. `fitting.py` fits them anew on half of the shapes; the other half has given no reason
+to change them. The accuracy in `accuracy.py` is told for all shapes. *assumed*: none of these.
 """
 
 from __future__ import annotations

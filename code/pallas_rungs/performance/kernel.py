@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -74,8 +75,10 @@ class KernelEstimate:
       cycles_per_step: cycles of that loop for each trip.
       outside_cycles: cycles spent outside of that loop.
       bundles: bundles of the code.
-      hbm_read_bytes: bytes that its DMAs read from HBM, those of all cores.
-      hbm_written_bytes: bytes that its DMAs write to HBM, those of all cores.
+      hbm_read_bytes: bytes that its DMAs read from HBM, those of all cores. Each is taken to move
+        as many as the first: twice too many where v5p's second core has nothing to do, as in a
+        kernel whose grid has no parallel axis.
+      hbm_written_bytes: bytes that its DMAs write to HBM, likewise.
       dmas: DMAs started by one core.
       vmem_bytes: VMEM that the compiler gave it; 0 where it tells none.
       spills: stores of vector registers for want of registers, executed.
@@ -159,6 +162,13 @@ class KernelProgram:
                     f"a row for each of the {len(self.listing)} bundles",
                     f"{len(self.table.rows)} rows",
                 )
+
+    def with_clock(self, clock: Clock) -> KernelProgram:
+        """Return the same program with other constants of the same chip; nothing is read again."""
+        other = copy.copy(self)
+        other.__dict__.pop("alone", None)
+        other.clock = clock
+        return other
 
     def machine(self, **options: Any) -> Machine:
         """Return a machine to execute the program on."""

@@ -7,6 +7,7 @@ not known, the programs' times are added up instead, as often as the HLO says th
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -71,18 +72,19 @@ def estimate_module(
     Raises:
       IRError: a text is not as its reader knows it.
     """
-    module = _Module(listings, tables, hlo, clock, operands)
-    return module.estimate()
+    return Module(listings, tables, hlo, clock, operands).estimate()
 
 
-class _Module:
+class Module:
+    """A dumped module, ready to be executed; its arguments are those of `estimate_module`."""
+
     def __init__(
         self,
         listings: Mapping[str, str],
         tables: Mapping[str, str],
         hlo: str,
         clock: Clock,
-        operands: tuple[KernelOperands, ...],
+        operands: tuple[KernelOperands, ...] = (),
     ) -> None:
         self.clock = clock
         self.listings = {_as_file(name): text for name, text in listings.items()}
@@ -93,7 +95,33 @@ class _Module:
         self.sources = self._sources()
         self.programs: dict[str, KernelProgram] = {}
 
+    def cycles(self, found: ModuleEstimate, clock: Clock) -> float:
+        """Return the cycles of one run with other constants of the same chip.
+
+        Nothing is read again, and nothing is judged again: what was guessed stays guessed, and the
+        top-level program is executed where it was.
+
+        Args:
+          found: the module's estimate.
+          clock: the other constants.
+        """
+        again = copy.copy(self)
+        again.clock = clock
+        again.programs = {name: it.with_clock(clock) for name, it in self.programs.items()}
+        kernels = {kernel.name: kernel for kernel in found.kernels}
+        if found.top_level:
+            return again._top_level_run(again.programs[TOP_LEVEL], kernels, {}).time
+        return sum(
+            kernel.times * (kernel.cycles if kernel.given_up else again.programs[name].alone.time)
+            for name, kernel in kernels.items()
+        )
+
     def estimate(self) -> ModuleEstimate:
+        """Execute the module and say what it takes.
+
+        Raises:
+          IRError: a text is not as its reader knows it.
+        """
         launched = [launch for launch in self.launches.all if launch.name in self.sources]
         kernels = {launch.name: self._estimated(launch) for launch in launched}
         cycles = sum(kernel.cycles * kernel.times for kernel in kernels.values())
@@ -180,6 +208,7 @@ class _Module:
             return None
         try:
             program = KernelProgram(TOP_LEVEL, self.listings[TOP_LEVEL], self.clock)
+            self.programs[TOP_LEVEL] = program
         except IRError as error:
             self.unresolved.append(f"the top-level program: {error}")
             return None
@@ -188,18 +217,7 @@ class _Module:
             for opcode in program.program.unknown
         ]
         missing: dict[str, None] = {}
-
-        def call(machine: Machine, name: str, now: float) -> float:
-            if name in _NOT_CALLED:
-                return now
-            if name not in kernels:
-                missing[name] = None
-                return now
-            if kernels[name].given_up:
-                return now + kernels[name].cycles
-            return self._called(machine.engine, name, now)
-
-        machine = program.executed(call=call, guess=_RUN_TIME_CELLS)
+        machine = self._top_level_run(program, kernels, missing)
         unsure = self._unsure(program, machine)
         left_out = [name for name in kernels if not machine.called[name]]
         if machine.endless or unsure or left_out:
@@ -212,6 +230,26 @@ class _Module:
             return None
         self.unresolved += [f"the program {name}, which was not dumped" for name in missing]
         return machine
+
+    def _top_level_run(
+        self,
+        program: KernelProgram,
+        kernels: Mapping[str, KernelEstimate],
+        missing: dict[str, None],
+    ) -> Machine:
+        """Execute the top-level program, and note which programs it calls that there are not."""
+
+        def call(machine: Machine, name: str, now: float) -> float:
+            if name in _NOT_CALLED:
+                return now
+            if name not in kernels:
+                missing[name] = None
+                return now
+            if kernels[name].given_up:
+                return now + kernels[name].cycles
+            return self._called(machine.engine, name, now)
+
+        return program.executed(call=call, guess=_RUN_TIME_CELLS)
 
     def _called(self, engine: DmaEngine, name: str, now: float) -> float:
         """Execute a kernel where the top-level program calls it.

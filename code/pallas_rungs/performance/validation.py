@@ -28,6 +28,8 @@ RECORD: Final = Path(__file__).resolve().parent / "records" / "estimates-and-med
 WITHIN: Final = (0.05, 0.10, 0.20)
 """Distances, as parts of the measurement, whose share of points is told."""
 
+_TUPLES: Final = ("unresolved", "byte_cycles", "cycles", "latencies")
+
 SMALL: Final = 1.0
 """Milliseconds below which a kernel counts as short."""
 
@@ -55,6 +57,13 @@ class Compared:
       bound: what the estimate says that the main kernel is bound by.
       unresolved: what the estimate had to guess.
       failed: why there is no estimate; empty where there is one.
+      programs: how many programs a run executes, Pallas kernels and XLA's own code alike; 0 where
+        that was not recorded.
+      in_xla: which part of the estimate XLA's own programs take.
+      byte_cycles: cycles that HBM may take for a byte, in ascending order.
+      cycles: what a run takes in cycles at each of them; empty where it was not recorded.
+      latencies: cycles that a transfer's bytes may be under way, in ascending order.
+      late: for each of them, what a run takes in cycles at each of `byte_cycles`.
     """
 
     name: str
@@ -71,6 +80,12 @@ class Compared:
     bound: str = ""
     unresolved: tuple[str, ...] = ()
     failed: str = ""
+    programs: int = 0
+    in_xla: float = 0.0
+    byte_cycles: tuple[float, ...] = ()
+    cycles: tuple[float, ...] = ()
+    latencies: tuple[float, ...] = ()
+    late: tuple[tuple[float, ...], ...] = ()
 
     @property
     def pallas(self) -> bool:
@@ -100,7 +115,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A configuration that the library's tuner has next to the fastest one: not measured for us.
+    """Another configuration of a point than the fastest one: not measured for us.
 
     Attributes:
       of: the name of the point whose stored configuration was the fastest.
@@ -148,6 +163,7 @@ class Comparison:
       points: what was compared, and what failed.
       left_out: chip and operation, and for each reason how many of tokamax's keys it left out.
       neighbours: configurations next to the stored ones of some points.
+      tried: other configurations of some points, estimated to find out why the point is missed.
     """
 
     days: tuple[str, str]
@@ -157,6 +173,7 @@ class Comparison:
     points: tuple[Compared, ...]
     left_out: dict[str, dict[str, int]]
     neighbours: tuple[Neighbour, ...] = ()
+    tried: tuple[Neighbour, ...] = ()
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -275,6 +292,11 @@ def agreement(pairs: Iterable[tuple[float, float]]) -> Agreement:
 def of_estimates(points: Iterable[Compared]) -> Agreement:
     """Say how near the estimates of points are to their measurements."""
     return agreement((point.ratio * point.measured_ms, point.measured_ms) for point in points)
+
+
+def priced(point: Compared, milliseconds: float) -> Compared:
+    """Return a point with another estimate of its time."""
+    return replace(point, estimated_ms=milliseconds)
 
 
 def of_bounds(points: Iterable[Compared], bound: Callable[[Compared], float]) -> Agreement:
@@ -427,9 +449,7 @@ def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
                 f"{path.name} was made with other constants of {chip} ({changed}); {how} anew once "
                 "that chip's points are removed"
             )
-    points = tuple(
-        Compared(**{**point, "unresolved": tuple(point["unresolved"])}) for point in kept["points"]
-    )
+    points = tuple(_point(point) for point in kept["points"])
     first, last = kept["made"]
     return Comparison(
         (first, last),
@@ -439,7 +459,16 @@ def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
         points,
         kept["left_out"],
         tuple(Neighbour(**each) for each in kept["neighbours"]),
+        tuple(Neighbour(**each) for each in kept.get("tried", ())),
     )
+
+
+def _point(kept: Mapping[str, Any]) -> Compared:
+    values: dict[str, Any] = {
+        name: tuple(value) if name in _TUPLES else value for name, value in kept.items()
+    }
+    values["late"] = tuple(map(tuple, values.get("late", ())))
+    return Compared(**values)
 
 
 def write_record(path: Path, found: Comparison) -> None:
@@ -461,6 +490,7 @@ def write_record(path: Path, found: Comparison) -> None:
         "constants": found.constants,
         "left_out": found.left_out,
         "neighbours": [asdict(each) for each in found.neighbours],
+        "tried": [asdict(each) for each in found.tried],
         "points": [asdict(point) for point in sorted(found.points, key=place)],
     }
     kept = json.loads(json.dumps(kept))

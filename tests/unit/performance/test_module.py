@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.launches import read_launches
 from pallas_rungs.performance.clock import clock_of
-from pallas_rungs.performance.module import ModuleEstimate, estimate_module
+from pallas_rungs.performance.module import Module, ModuleEstimate, estimate_module
 from pallas_rungs.performance.operands import KernelOperands
 from unit.performance.listings import branch, listing
 
@@ -238,3 +240,30 @@ def test_operands_are_given_to_the_kernel_of_that_name() -> None:
         "values of operand 0, in softmax.1 "
         "(give the argument that they come from as a concrete array)",
     )
+
+
+DMA = (
+    "%3 = dma.hbm_to_vmem [thread:$0]  /*hbm=*/%s1_s1, /*size_in_granules=*/65536, "
+    "/*vmem=*/%s2_s2, /*dst_syncflagno=*/[#allocation5]"
+)
+
+
+@pytest.mark.parametrize("top_level", [True, False])
+def test_cycles_with_other_constants_are_those_of_an_estimate_with_them(top_level: bool) -> None:
+    waits = listing(
+        "%s1_s1 = smov 0", "%s2_s2 = smov 0", DMA, "%4 = dma.done.wait [#allocation5], 65536", ""
+    )
+    listings = {"TLP": listing(*TOP), **KERNELS, "softmax.1": waits}
+    if not top_level:
+        del listings["TLP"]
+    module = Module(listings, {}, HLO, clock_of("v5e"))
+    found = module.estimate()
+    assert found.top_level is top_level
+    assert module.cycles(found, clock_of("v5e")) == found.cycles
+    clock = clock_of("v5e")
+    slow = replace(clock, hbm_rate=replace(clock.hbm_rate, value=clock.hbm_rate.value / 2))
+    anew = estimate_module(listings, {}, HLO, slow)
+    assert module.cycles(found, slow) == anew.cycles
+    moved = 65536 * clock.granule.value / clock.hbm_bytes_per_cycle
+    assert anew.cycles - found.cycles == pytest.approx(moved)
+    assert module.estimate().cycles == found.cycles  # nothing was changed by it

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pallas_rungs.compilers import libtpu
-from pallas_rungs.performance import accuracy, clock, estimate, medians
+from pallas_rungs.performance import accuracy, clock, estimate, measured_calls, medians
+from pallas_rungs.performance.fitting import in_use, milliseconds
 from pallas_rungs.performance.validation import (
     RECORD,
     Compared,
@@ -136,11 +137,14 @@ def test_groups_follow_the_table_of_chips() -> None:
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     near = Neighbour(ONE.name, {"tile": 1}, 1.02)
-    write_record(path, replace(record(THREE, ONE, FAILED, TWO), neighbours=(near,)))
+    tried = Neighbour(TWO.name, {"tile": 2}, None, "refused")
+    priced = replace(ONE, byte_cycles=(0.5, 1.0), cycles=(10.0, 12.0), programs=3, in_xla=0.25)
+    kept = replace(record(THREE, priced, FAILED, TWO), neighbours=(near,), tried=(tried,))
+    write_record(path, kept)
     found = read_record(path)
-    assert found.neighbours == (near,)
-    assert found.points == (ONE, TWO, THREE, FAILED)
-    assert found.estimated == (ONE, TWO, THREE)
+    assert (found.neighbours, found.tried) == ((near,), (tried,))
+    assert found.points == (priced, TWO, THREE, FAILED)
+    assert found.estimated == (priced, TWO, THREE)
     assert found.made == "2026-01-02"
     assert "3 estimates of 2026-01-01 to 2026-01-02, made with libtpu 0, tokamax 1" in found.remark
 
@@ -198,6 +202,24 @@ def test_accuracy_is_what_the_record_says() -> None:
     assert accuracy.SHORT is not None
     assert accuracy.SHORT.points == len(short)
     assert accuracy.accuracy_of("v4", pallas=True, seconds=1.0) is None
+
+
+def test_the_cycles_of_the_record_price_its_estimates() -> None:
+    """What a fit starts from is what the estimates are: at the rate in use both are the same."""
+    with_cycles = [each for each in comparison().estimated if each.cycles]
+    assert {each.chip for each in with_cycles} == set(medians.DEVICES)
+    for each in with_cycles:
+        now = milliseconds(each, in_use(each.chip))
+        assert now == pytest.approx(each.estimated_ms, rel=1e-5), each.name
+        assert each.programs > 0
+        assert list(each.byte_cycles) == sorted(each.byte_cycles)
+        assert list(each.cycles) == sorted(each.cycles), f"{each.name}: a slower HBM saves time"
+        # A rate left out is met by interpolation, so the rates lie close enough.
+        for place in range(1, len(each.cycles) - 1):
+            (x0, x, x1), (y0, y, y1) = (
+                values[place - 1 : place + 2] for values in (each.byte_cycles, each.cycles)
+            )
+            assert y0 + (y1 - y0) * (x - x0) / (x1 - x0) == pytest.approx(y, rel=0.04), each.name
 
 
 def test_points_whose_configuration_is_not_stored_tell_no_error() -> None:
@@ -350,14 +372,14 @@ def test_neighbours_are_in_the_tuners_space_and_next_to_the_stored_configuration
             for p in medians.medians(each.point.chip, each.point.operation)
             if p.name == each.point.name
         ]
-        near = medians.neighbours(origin)
+        near = measured_calls.neighbours(origin)
         recorded = [it.config for it in comparison().neighbours if it.of == each.point.name]
         assert all(config in near for config in recorded)
         for config in near:
             changed = [name for name in config if config[name] != origin.config[name]]
             assert len(changed) == 1, config
     with pytest.raises(ValueError, match="layer norm: its tuner's space is not read here"):
-        medians.neighbours(medians.medians("v6e", "layer norm")[0])
+        measured_calls.neighbours(medians.medians("v6e", "layer norm")[0])
 
 
 @needs_tokamax
@@ -365,7 +387,7 @@ def test_neighbours_are_in_the_tuners_space_and_next_to_the_stored_configuration
 def test_a_point_estimated_anew_is_as_recorded(name: str) -> None:
     (kept,) = [each for each in comparison().points if each.name == name]
     (origin,) = [p for p in medians.medians(kept.chip, kept.operation) if p.name == name]
-    function, arguments = medians.call(origin)
+    function, arguments = measured_calls.call(origin)
     found = estimate(function, *arguments, chip=kept.chip)
     assert found.seconds * 1e3 == pytest.approx(kept.estimated_ms, rel=1e-5)
     assert found.unresolved == kept.unresolved
