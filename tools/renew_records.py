@@ -17,7 +17,7 @@ import cuda_extra
 from pallas_rungs.book.execute import kernel_environment
 from pallas_rungs.book.notebooks import read_chapter
 from pallas_rungs.book.session import Session
-from pallas_rungs.compilers.records import RENEW, from_record, live_or_recorded, recorded
+from pallas_rungs.compilers.records import RENEW, live_or_recorded, recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT / "code"
@@ -29,7 +29,7 @@ def main() -> int:
     if cuda_extra.here():
         os.environ["PYTHONPATH"] = str(cuda_extra.FOLDER)
     named = [Path(page).resolve() for page in sys.argv[1:]]
-    asking = tuple(f" {asked.__name__}(" for asked in (live_or_recorded, from_record, recorded))
+    asking = tuple(f" {asked.__name__}(" for asked in (live_or_recorded, recorded))
     pages = [
         page
         for page in sorted(ROOT.glob("book/*/*.md"))

@@ -34,9 +34,17 @@ if TYPE_CHECKING:
 _HIDDEN: Final = {"remove-cell", "remove_cell", "remove-output", "remove_output"}
 _UNSEEN: Final = re.compile(r"<(style|script)\b.*?</\1>", re.S | re.I)
 _TAG: Final = re.compile(r"<[^>]*>")
-_HEADING: Final = re.compile(r"<(th|text)\b[^>]*>(.*?)</\1>", re.S)
+_HEADING: Final = re.compile(r"<(th|text|caption)\b[^>]*>(.*?)</\1>", re.S)
+_ATTRIBUTE: Final = re.compile(r"""\b(?:alt|title|aria-label)=("[^"]*"|'[^']*')""")
 _FENCE: Final = re.compile(r"^\s*(`{3,}|~{3,}|:{3,})\s*(\{[^}]*\}|\S*)")
 _CODE: Final = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|\]\([^)]*\)|<!--.*?-->")
+_MARKS: Final = (
+    (re.compile(r"\\(?:mathrm|text|mathit)\{([^}]*)\}"), r"\1"),
+    (re.compile(r"\\mu(?![a-z])\s*"), "µ"),
+    (re.compile(r"\\[,;:! ]"), " "),
+    (re.compile(r"[*$~]"), ""),
+)
+_WRITTEN: Final = ("text/markdown", "text/latex", "text/plain")
 _DEEDS: Final = (
     "show it by `time_table`, `told` or `sourced` of pallas_rungs.figures with the estimate or "
     "the measurement itself, or assert it in a claim"
@@ -58,10 +66,12 @@ def figures_without_provenance(output: dict[str, Any]) -> tuple[list[str], str]:
     markup = "".join(output.get("text", "")) or "".join(data.get("text/html", ""))
     if "text/html" in data:
         seen = _UNSEEN.sub(" ", markup)
-        text = unescape(_TAG.sub("\n", seen))
+        told = (found[1][1:-1] for found in _ATTRIBUTE.finditer(seen))
+        text = unescape("\n".join((_TAG.sub("\n", seen), *told)))
         headings = [unescape(_TAG.sub(" ", found[2])) for found in _HEADING.finditer(seen)]
     else:
-        text, headings = markup or "".join(data.get("text/plain", "")), []
+        written = ("".join(data.get(mime, "")) for mime in _WRITTEN)
+        text, headings = markup or "\n".join(map(_unmarked, written)), []
     found = list(figures_in(text))
     announced = ((heading.strip(), unit_in_heading(heading)) for heading in headings)
     found += [(f"under {heading!r}", unit[1]) for heading, unit in announced if unit]
@@ -76,6 +86,13 @@ def figures_without_provenance(output: dict[str, Any]) -> tuple[list[str], str]:
         return [figure for figure, _ in found], str(error)
     times = [figure for figure, kind in found if kind == "time"]
     return (times, _CONSTANTS_ONLY) if all(kinds) and times else ([], "")
+
+
+def _unmarked(text: str) -> str:
+    """Prose without marks of emphasis and of mathematics, which may stand before a unit."""
+    for pattern, instead in _MARKS:
+        text = pattern.sub(instead, text)
+    return unescape(text)
 
 
 def _is_constant(mark: dict[str, Any]) -> bool:
@@ -107,8 +124,10 @@ def prose_of(text: str) -> Iterator[tuple[int, str]]:
         elif fence:
             directive = fence[2].startswith("{") and fence[2] != "{code-cell}"
             around.append((fence[1], not directive))
+            if directive:
+                yield number, line[fence.end() :]
         else:
-            yield number, _CODE.sub(" ", line)
+            yield number, _unmarked(_CODE.sub(" ", line))
 
 
 def bare_in_prose(text: str, asserted: str) -> Iterator[tuple[int, str]]:

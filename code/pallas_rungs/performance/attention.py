@@ -2,6 +2,8 @@
 
 Ours and XLA's are this package's; the other two come with the installed jax. All take (heads, T, d)
 of queries, keys and values, and return the output of attention; ours returns the logsumexp as well.
+The gates have two of them in modules of their own, `causal` and `jax_flash`: a gate's record holds
+the hash of whole modules, and these are all that its figures hang on.
 """
 
 from __future__ import annotations
@@ -11,13 +13,13 @@ from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.pallas.ops.tpu import flash_attention as installed_flash
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
 
 from pallas_rungs.kernels.flash_attention_strips import flash_attention_strips
 from pallas_rungs.performance import rivals
 from pallas_rungs.performance.estimate import Estimate
+from pallas_rungs.performance.jax_flash import causal_flash_of_jax
 
 HEADS: Final = 16
 LENGTH: Final = 4096
@@ -48,18 +50,10 @@ def jax_flash(block_q: int = 128, block_k_major: int = 128, block_k: int = 128) 
       block_k_major: keys of a block.
       block_k: keys that are folded at a time.
     """
-    sizes = installed_flash.BlockSizes(block_q, block_k_major, block_k, block_b=1)
+    block = (block_q, block_k_major, block_k)
 
     def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-        found: jax.Array = installed_flash.flash_attention(
-            q[None],
-            k[None],
-            v[None],
-            causal=True,
-            sm_scale=q.shape[-1] ** -0.5,
-            block_sizes=sizes,
-        )
-        return found[0]
+        return causal_flash_of_jax(q, k, v, block=block)
 
     return attention
 

@@ -1,4 +1,4 @@
-"""What came of the gates: a record of estimates of both sides, and one of measurements.
+"""What came of the gates: the record of the estimates of both sides; measurements: `measured`.
 
 Each entry knows the hash of the code that it was made of. Once that code has changed the entry is
 void: whoever reads the record is told so, by name, and gets no figure of it.

@@ -17,17 +17,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from pallas_rungs.kernels.case import BFLOAT16_RTOL
-from pallas_rungs.kernels.layer_norm import layer_norm, layer_norm_reference
+from pallas_rungs.kernels.layer_norm import layer_norm_reference
 from pallas_rungs.kernels.matmul import matmul_reference
 from pallas_rungs.kernels.matmul_gelu import matmul_gelu_reference
 from pallas_rungs.kernels.matmul_serpentine import matmul_serpentine, matmul_serpentine_gelu
-from pallas_rungs.kernels.rms_norm import rms_norm, rms_norm_reference
-from pallas_rungs.kernels.softmax import softmax, softmax_reference
+from pallas_rungs.kernels.rms_norm import rms_norm_reference
+from pallas_rungs.kernels.softmax import softmax_reference
 from pallas_rungs.performance import rivals
 from pallas_rungs.performance.causal import causal_flash, causal_reference
 from pallas_rungs.performance.jax_flash import causal_flash_of_jax
 from pallas_rungs.performance.product_tiles import TILES
-from pallas_rungs.performance.row_tasks import rows_for
+from pallas_rungs.performance.row_tasks import BLOCK_BYTES, TASKS, rows_for
 from pallas_rungs.performance.sources import code_hash
 
 MORE_BYTES: Final = 1.01
@@ -141,17 +141,24 @@ def _arrays(*shapes: tuple[int, ...]) -> tuple[jax.ShapeDtypeStruct, ...]:
     return tuple(jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in shapes)
 
 
-def _rows_of_blocks(columns: int) -> dict[str, dict[str, Any]]:
-    return {chip: {"bm": rows_for(chip, columns)} for chip in ("v5e", "v6e")}
-
-
-def _rows(limit: float, call: Callable[..., Any]) -> tuple[Rival, ...]:
-    return (Rival("XLA", call, {"v5e": limit, "v6e": limit}),)
+def _over_rows(name: str, task: str, reference: Callable[..., Any]) -> Gate:
+    """The gate of a task over rows: kernel, rival, shape and goal are those of `row_tasks`."""
+    rows = TASKS[task]
+    chips = tuple(BLOCK_BYTES)
+    M, N = rows.shape
+    return Gate(
+        name,
+        f"{name} of the rows of ({M}, {N}), bfloat16",
+        kernel=rows.kernel,
+        configuration={chip: {"bm": rows_for(chip, N)} for chip in chips},
+        rivals=(Rival("XLA", rows.rival, dict.fromkeys(chips, rows.goal)),),
+        arguments=rows.arguments(),
+        reference=reference,
+        bytes_once=True,
+    )
 
 
 _MATRICES: Final = _arrays((4096, 4096), (4096, 4096))
-_ROWS: Final = _arrays((8192, 4096))
-_PER_COLUMN: Final = _arrays((4096,))
 
 GATES: Final = (
     Gate(
@@ -175,36 +182,9 @@ GATES: Final = (
         arguments=_MATRICES,
         reference=matmul_gelu_reference,
     ),
-    Gate(
-        "softmax",
-        "softmax of the rows of (2048, 32768), bfloat16",
-        kernel=softmax,
-        configuration=_rows_of_blocks(32768),
-        rivals=_rows(0.55, rivals.softmax),
-        arguments=_arrays((2048, 32768)),
-        reference=softmax_reference,
-        bytes_once=True,
-    ),
-    Gate(
-        "LayerNorm",
-        "LayerNorm of the rows of (8192, 4096), bfloat16",
-        kernel=layer_norm,
-        configuration=_rows_of_blocks(4096),
-        rivals=_rows(0.62, rivals.layer_norm),
-        arguments=_ROWS + 2 * _PER_COLUMN,
-        reference=layer_norm_reference,
-        bytes_once=True,
-    ),
-    Gate(
-        "RMSNorm",
-        "RMSNorm of the rows of (8192, 4096), bfloat16",
-        kernel=rms_norm,
-        configuration=_rows_of_blocks(4096),
-        rivals=_rows(0.68, rivals.rms_norm),
-        arguments=_ROWS + _PER_COLUMN,
-        reference=rms_norm_reference,
-        bytes_once=True,
-    ),
+    _over_rows("softmax", "softmax", softmax_reference),
+    _over_rows("LayerNorm", "layer_norm", layer_norm_reference),
+    _over_rows("RMSNorm", "rms_norm", rms_norm_reference),
     Gate(
         "attention",
         "causal attention, 16 heads of 4096 × 128, bfloat16",

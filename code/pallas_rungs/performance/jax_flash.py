@@ -16,7 +16,8 @@ def causal_flash_of_jax(
       k: (heads, T, d).
       v: (heads, T, d).
       block: queries of a block, keys of a block, keys that are folded at a time. jax's own choice
-        is 128 of each, with which it is far slower.
+        is 128 of each, whose estimates are far longer. These are the best found for v5e; for v6e
+        (2048, 2048, 1024) is a hundredth shorter.
 
     Returns:
       (heads, T, d).

@@ -14,19 +14,28 @@ SECONDS: Final = "s"
 UNITS: Final = {SECONDS: "time", "B/s": "rate", "op/s": "rate", "cycles": "cycles"}
 """What a `Quantity` may be in, and what that is."""
 
-_TIME: Final = r"(?:[mµun]?s|µsec|msec)"
-_RATE: Final = r"(?:[KMGTP]i?B/s|[KMGTP]?(?:FLOP|op)/?s|10[⁰¹²³⁴⁵⁶⁷⁸⁹]+/s|[GMk]?Hz)"
-_NUMBER: Final = r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
+_SHORT: Final = r"(?:[mµμun]s|µsec|msec|(?:milli|micro|nano)seconds?)"
+_TIME: Final = rf"(?:{_SHORT}|s|seconds?)"
+_RATE: Final = (
+    r"(?:[KMGTP]i?B(?:/s|ps| per second)|[KMGTP]?(?:FLOP|op)/?s|[KMGTP]FLOPS|10[⁰¹²³⁴⁵⁶⁷⁸⁹]+/s"
+    r"|[GMk]?Hz)"
+)
+_POWER: Final = r"(?:e[+-]?\d+|[ \u00a0\u202f]?[×·][ \u00a0\u202f]?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)"
+_NUMBER: Final = rf"(?:\d[\d,]*(?:\.\d+)?|\.\d+){_POWER}?"
 _FIGURE: Final = re.compile(
     rf"(?<![\w.])(?![01]s)"  # zeros and ones
-    rf"{_NUMBER}[ \u00a0\u202f]?(?:(?P<time>{_TIME})|(?P<rate>{_RATE}))(?![\w/])"
+    rf"{_NUMBER}(?:"
+    rf"[ \u00a0\u2009\u202f]?(?:(?P<time>{_TIME})|(?P<rate>{_RATE}))(?![\w/])"
+    rf"|(?:-|\s{{1,3}})(?P<apart>{_SHORT})(?!\w)|[ \u00a0\u2009\u202f]?(?P<each>{_SHORT})(?=/)"
+    rf")"
 )
+_NAMED: Final = re.compile(rf"\bseconds['\"]?\s?[:=]\s?{_NUMBER}")
 _LIMIT_BEFORE: Final = re.compile(
     r"\b(?:below|under|after|longer than|within|limit of)\s+$", re.IGNORECASE
 )
 _LIMIT_AFTER: Final = re.compile(r"\s+(?:or (?:longer|more|less)|of CPU)\b")
 _HEADING: Final = re.compile(
-    rf"(?:^|[\s,(\[])(?:(?P<time>{_TIME}|(?:milli|micro|nano)?seconds)|(?P<rate>{_RATE}))"
+    rf"(?:^|[\s,(\[])(?:(?P<time>{_SHORT}|s|seconds)|(?P<rate>{_RATE}))"
     r"(?=$|[\s,)\]])"
 )
 
@@ -46,7 +55,9 @@ def figures_in(text: str) -> Iterator[tuple[str, str]]:
         before, after = text[: found.start()], text[found.end() :]
         if _LIMIT_BEFORE.search(before[-24:]) or _LIMIT_AFTER.match(after):
             continue
-        yield found[0], "time" if found["time"] else "rate"
+        yield found[0], "rate" if found["rate"] else "time"
+    for found in _NAMED.finditer(text):
+        yield found[0], "time"
 
 
 def unit_in_heading(heading: str) -> tuple[str, str] | None:

@@ -43,6 +43,11 @@ def shown(html: str, *marks: Any) -> dict[str, Any]:
         ({"output_type": "execute_result", "data": {"text/plain": "'3 ms'"}}, ["3 ms"]),
         (stream("below 1 ms it is short; 512 MiB"), []),
         ({"output_type": "display_data", "data": {CLAIM: {}, "text/html": "3 ms"}}, []),
+        (shown("<td>20.3</td><td>µs</td>"), ["20.3\n\nµs"]),
+        (shown('<img alt="it took 3 ms">'), ["3 ms"]),
+        (shown("<caption>times in ms</caption><td>3</td>"), ["under 'times in ms'"]),
+        ({"output_type": "display_data", "data": {"text/markdown": "**3** ms"}}, ["3 ms"]),
+        ({"output_type": "display_data", "data": {"text/latex": r"$3\,\mu$s"}}, ["3 µs"]),
     ],
 )
 def test_bare_figures_of_an_output(output: dict[str, Any], figures: list[str]) -> None:
@@ -99,14 +104,21 @@ x = "8 ms"
 ````
 
 13 ms at the end, and 14 ms that a claim has.
+
+```{admonition} 15 ms
+**16** ms, $17\\,\\mathrm{ms}$ and 18&nbsp;ms
+```
 """
 
 
 def test_prose_is_what_is_no_code() -> None:
     found = list(bare_in_prose(PAGE, "It takes 14 ms."))
-    assert [figure for _, figure in found] == ["4 ms", "7 ms", "10 ms", "12 ms", "13 ms"]
+    assert [figure for _, figure in found] == [
+        *("4 ms", "7 ms", "10 ms", "12 ms", "13 ms"),
+        *("15 ms", "16 ms", "17 ms", "18\u00a0ms"),
+    ]
     lines = PAGE.splitlines()
-    assert all(figure in lines[number - 1] for number, figure in found)
+    assert all(figure[:2].strip() in lines[number - 1] for number, figure in found)
     assert [number for number, _ in prose_of("a\n```\nb\n```\nc")] == [1, 5]
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from pallas_rungs.claims import claim
 from pallas_rungs.compilers.once import FOLDER
-from pallas_rungs.compilers.records import RENEW, RecordError, from_record, live, live_or_recorded
+from pallas_rungs.compilers.records import RENEW, Known, RecordError, live, live_or_recorded
 from pallas_rungs.compilers.records import recorded as long_record
 
 
@@ -111,16 +111,16 @@ def test_what_takes_long_is_read_from_its_record_and_asked_only_to_renew_it(
     build: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build.says = {"spills": 4}
-    known = from_record("softmax", build.ask, build)
+    known = long_record("softmax", build.ask, build)
     assert build.count == 1
     assert known.value == {"spills": 3, "units": ["MXU"]}
     assert known.remark.startswith("from a record of")
     monkeypatch.setenv(RENEW, "1")
-    assert from_record("softmax", build.ask, build).value == {"spills": 4}
+    assert long_record("softmax", build.ask, build).value == {"spills": 4}
     monkeypatch.delenv(RENEW)
-    assert from_record("softmax", build.ask, Compiler(here=False)).value == {"spills": 4}
+    assert long_record("softmax", build.ask, Compiler(here=False)).value == {"spills": 4}
     with pytest.raises(RecordError, match=r"no record 'add'.*make records.*add\.json"):
-        from_record("add", build.ask, build)
+        long_record("add", build.ask, build)
 
 
 @pytest.mark.usefixtures("build")
@@ -170,9 +170,14 @@ class Tiles(Compiler):
     asked: tuple[str, ...] = ()
     slow: str = ""
 
-    def tiles(self, keys: Sequence[str]) -> dict[str, Any]:
-        self.asked += tuple(keys)
+    def tiles(self, *keys: str) -> dict[str, Any]:
+        self.asked += keys
         return {key: {"cycles": 9 if key == self.slow else 1} for key in keys}
+
+    def known(self, *again: str) -> Known:
+        return long_record(
+            "tiles", partial(self.tiles, *KEYS), self, again=partial(self.tiles, *again)
+        )
 
 
 @pytest.fixture
@@ -180,40 +185,35 @@ def tiles(monkeypatch: pytest.MonkeyPatch) -> Tiles:
     """A compiler whose record of all keys was made."""
     compiler = Tiles()
     monkeypatch.setenv(RENEW, "1")
-    made = long_record("tiles", compiler.tiles, KEYS, ["b"], compiler)
+    made = compiler.known("b")
     assert (compiler.asked, made.made) == (KEYS, "")
     monkeypatch.delenv(RENEW)
     compiler.asked = ()
     return compiler
 
 
-def test_of_a_long_record_only_the_sample_is_asked_again(tiles: Tiles) -> None:
-    known = long_record("tiles", tiles.tiles, KEYS, ["b"], tiles)
+def test_of_a_long_record_only_a_part_is_asked_again(tiles: Tiles) -> None:
+    known = tiles.known("b")
     assert known.value == {key: {"cycles": 1} for key in KEYS}
     assert known.remark.startswith("from a record of ")
     assert tiles.asked == ("b",)
 
 
-def test_a_sample_that_is_no_longer_so_is_an_error(tiles: Tiles) -> None:
+def test_a_part_that_is_no_longer_so_is_an_error(tiles: Tiles) -> None:
     tiles.slow = "b"
     with pytest.raises(RecordError, match=r"of 'b', and the compiler says .*9.* now; where the"):
-        long_record("tiles", tiles.tiles, KEYS, ["b"], tiles)
+        tiles.known("b")
     tiles.slow = "c"  # what is not asked again cannot be noticed
-    assert long_record("tiles", tiles.tiles, KEYS, ["b"], tiles).value["c"] == {"cycles": 1}
+    assert tiles.known("b").value["c"] == {"cycles": 1}
 
 
 @pytest.mark.parametrize(("version", "here"), [("2", True), ("1", False)])
 def test_another_compiler_or_none_is_not_asked(tiles: Tiles, version: str, here: bool) -> None:
     tiles.version, tiles.here, tiles.slow = version, here, "b"
-    known = long_record("tiles", tiles.tiles, KEYS, ["b"], tiles)
-    assert known.versions == {"libtpu": "1"}
+    assert tiles.known("b").versions == {"libtpu": "1"}
     assert tiles.asked == ()
 
 
-def test_a_long_record_of_other_questions_or_none_is_an_error(tiles: Tiles) -> None:
-    with pytest.raises(RecordError, match="is of other questions"):
-        long_record("tiles", tiles.tiles, ("a", "b"), ["b"], tiles)
-    with pytest.raises(RecordError, match="there is no record 'others' yet"):
-        long_record("others", tiles.tiles, KEYS, ["b"], tiles)
-    with pytest.raises(ValueError, match="'z' is asked again, and is none of the 3 keys"):
-        long_record("tiles", tiles.tiles, KEYS, ["z"], tiles)
+def test_a_long_record_without_an_answer_is_an_error(tiles: Tiles) -> None:
+    with pytest.raises(RecordError, match="'tiles' has nothing of 'z'; where the"):
+        tiles.known("z")

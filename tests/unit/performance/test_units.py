@@ -20,6 +20,16 @@ from pallas_rungs.performance.units import figures_in, in_words, unit_in_heading
         ("less than 0.19 ms", [("0.19 ms", "time")]),
         ("512 MiB, 8 steps, v5e 3 sums, x2s, all 0s).Block, 1s, 4 sublanes, 2 s/m", []),
         ("'3 ms'", [("3 ms", "time")]),
+        (
+            "2 μs, a 3-ms kernel, 4\u2009ms",
+            [("2 μs", "time"), ("3-ms", "time"), ("4\u2009ms", "time")],
+        ),
+        ("5 milliseconds, 1 second", [("5 milliseconds", "time"), ("1 second", "time")]),
+        ("2.03 × 10⁻⁵ s, .5 ms", [("2.03 × 10⁻⁵ s", "time"), (".5 ms", "time")]),
+        ("7\nms, 3.1 ms/step", [("7\nms", "time"), ("3.1 ms", "time")]),
+        ("{'seconds': 0.003}", [("seconds': 0.003", "time")]),
+        ("8 GBps, 9 TFLOPS", [("8 GBps", "rate"), ("9 TFLOPS", "rate")]),
+        ("3-step, 7\ns, operations a second, seconds", []),
     ],
 )
 def test_figures_in_a_text(text: str, found: list[tuple[str, str]]) -> None:
@@ -35,6 +45,7 @@ def test_figures_in_a_text(text: str, found: list[tuple[str, str]]) -> None:
         ("bfloat16, 10¹²/s", ("10¹²/s", "rate")),
         ("seconds", ("seconds", "time")),
         ("the kernel (ms)", ("ms", "time")),
+        ("operations a second", None),
         ("steps", None),
         ("v2 / v1, measured", None),
         ("its kernels", None),

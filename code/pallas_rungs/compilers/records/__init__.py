@@ -4,9 +4,8 @@ from pallas_rungs.compilers.records.live import (
     RENEW,
     Known,
     RecordError,
-    from_record,
     live_or_recorded,
     recorded,
 )
 
-__all__ = ["RENEW", "Known", "RecordError", "from_record", "live_or_recorded", "recorded"]
+__all__ = ["RENEW", "Known", "RecordError", "live_or_recorded", "recorded"]

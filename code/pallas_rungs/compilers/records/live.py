@@ -1,17 +1,20 @@
 """What a compiler says, from the compiler where it is installed, and else from a record.
 
 A page that shows a compiler's words can be built on a machine that does not have it: the repository
-keeps a record of them, with date and versions, and the page says that it shows a record. Where the
-compiler is installed nothing is read from a record; but in a build of the book a record that these
-very versions no longer bear out is an error, so that records cannot rot. A reader who changes a
-downloaded page gets what the compiler says to the change.
+keeps a record of them, with date and versions, and the page says that it shows a record.
+
+`live_or_recorded` is for what a build can wait for. Where the compiler is installed nothing is
+read from a record; but in a build of the book a record that these very versions no longer bear out
+is an error, so that records cannot rot. A reader who changes a downloaded page gets what the
+compiler says to the change. `recorded` is for what takes minutes: its record is what everybody
+reads, and where the compiler is, a part of it is asked again.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,74 +91,50 @@ def live_or_recorded(name: str, make: Callable[[], Any], compiler: Compiler) -> 
     return Known(value, versions)
 
 
-def from_record(name: str, make: Callable[[], Any], compiler: Compiler) -> Known:
-    """Return what a compiler said when the record was made, and ask it only to renew the record.
+def recorded(
+    name: str,
+    make: Callable[[], Any],
+    compiler: Compiler,
+    *,
+    again: Callable[[], Mapping[str, Any]] | None = None,
+) -> Known:
+    """Return what a compiler said when the record was made: for what a build cannot wait for.
 
-    For what takes too long to be asked in each build. The page that shows it asks a part of it by
-    `live_or_recorded` and compares, so that the record cannot rot unseen.
+    The whole is asked only to renew the record. So that the record cannot rot unseen, a part of it
+    is asked in each build: by `again`, or by the page itself, which asks it by `live_or_recorded`
+    and compares.
 
     Args:
       name: as for `live_or_recorded`.
       make: as for `live_or_recorded`.
-      compiler: the module `libtpu` or `cuda`.
-
-    Raises:
-      RecordError: there is no record.
-      OSError: while records are renewed, theirs cannot be written.
-    """
-    record = RECORDS / f"{name}.json"
-    if os.environ.get(RENEW) == "1" and not compiler.why_unavailable():
-        _write(record, _asked(name, make), compiler.installed_versions())
-    return _recorded(name, record)
-
-
-def recorded(
-    name: str,
-    make: Callable[[Sequence[str]], Mapping[str, Any]],
-    keys: Sequence[str],
-    sample: Sequence[str],
-    compiler: Compiler,
-) -> Known:
-    """Return the record of what a compiler says to many questions, too many to ask in a build.
-
-    Where the compiler is, in the versions that made the record, it is asked a few of them again.
-
-    Args:
-      name: a file name without an ending; equal names must mean equal questions.
-      make: asks the compiler these questions; gives JSON data for each, the same each time.
-      keys: all of the questions.
-      sample: those that are asked again.
-      compiler: the module `libtpu` or `cuda`.
+      compiler: as for `live_or_recorded`.
+      again: asks a part of `make`'s questions, where the compiler is in the versions that made the
+        record; gives that part of the record, which is a mapping then.
 
     Returns:
-      The record, a mapping from the keys; what was made just now while records are renewed.
+      The record; what was made just now while records are renewed.
 
     Raises:
-      RecordError: there is no record; it is of other questions; or the compiler says something
-        else to one of the sample.
-      ValueError: a question of the sample is none of the keys.
+      RecordError: there is no record; it has no answer to a question of the part; or the compiler
+        gives another one.
+      OSError: while records are renewed, theirs cannot be written.
     """
-    if strange := [key for key in sample if key not in keys]:
-        raise ValueError(f"{strange[0]!r} is asked again, and is none of the {len(keys)} keys")
     record = RECORDS / f"{name}.json"
     here = not compiler.why_unavailable()
     if here and os.environ.get(RENEW) == "1":
         versions = compiler.installed_versions()
-        value = json.loads(json.dumps(dict(make(keys))))
+        value = _asked(name, make)
         _write(record, value, versions)
         return Known(value, versions)
-    if not record.exists():
-        raise RecordError(f"there is no record {name!r} yet; {_how(record)}")
     known = _recorded(name, record)
-    if list(known.value) != list(keys):
-        raise RecordError(f"the record {name!r} is of other questions; {_how(record)}")
-    if here and compiler.installed_versions() == known.versions:
-        again = _asked(f"{name}-sample", lambda: dict(make(sample)))
-        for key in sample:
-            if again[key] != known.value[key]:
+    if again is not None and here and compiler.installed_versions() == known.versions:
+        for key, says in _asked(f"{name}-again", again).items():
+            if key not in known.value:
+                raise RecordError(f"the record {name!r} has nothing of {key!r}; {_how(record)}")
+            if known.value[key] != says:
                 raise RecordError(
                     f"the record {name!r} of {known.made} says {known.value[key]} of {key!r}, and "
-                    f"the compiler says {again[key]} now; {_how(record)}"
+                    f"the compiler says {says} now; {_how(record)}"
                 )
     return known
 
