@@ -14,6 +14,9 @@ _LINE = re.compile(
     r"(?P<opcode>[A-Z][\w.]*)\s*(?P<operands>[^;/\n]*)"
 )
 
+_LABEL = re.compile(r"^\s*(?P<label>\.L_\w+):", re.MULTILINE)
+_TARGET = re.compile(r"\(?(?P<label>\.L_\w+)\)?")
+
 KINDS: Final[dict[str, tuple[str, ...]]] = {
     "tensor core": ("HMMA", "IMMA", "DMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA", "UTCHMMA",
                     "UTCQMMA"),
@@ -111,3 +114,39 @@ def parsed(text: str) -> SASS:
     if not found:
         raise IRError("machine code", "lines of nvdisasm such as /*0000*/ MOV R1, R2 ;", "none")
     return SASS(tuple(found))
+
+
+def loops(text: str) -> tuple[SASS, ...]:
+    """Return the loops of a kernel that `nvdisasm` printed with its labels, in order.
+
+    A loop is what stands between a label and a conditional branch back to it. A jump back without a
+    condition comes from code that was moved out of the way, and is none; nor is a branch to itself,
+    with which a kernel's code ends.
+
+    Args:
+      text: as for `parsed`.
+
+    Raises:
+      IRError: as for `parsed`; or a branch goes to a label that is not there.
+    """
+    places: dict[str, int] = {}
+    waiting: list[str] = []
+    for line in text.splitlines():
+        if label := _LABEL.match(line):
+            waiting.append(label["label"])
+        elif instruction := _LINE.search(line):
+            places.update(dict.fromkeys(waiting, int(instruction["address"], 16)))
+            waiting.clear()
+    code = parsed(text).instructions
+    found = []
+    for branch in code:
+        conditional = branch.name == "BRA" and branch.predicate
+        target = _TARGET.search(branch.operands) if conditional else None
+        if target is None:
+            continue
+        if target["label"] not in places:
+            raise IRError("machine code", f"the label {target['label']}", "none", branch.address)
+        first = places[target["label"]]
+        if first < branch.address:
+            found.append(SASS(tuple(it for it in code if first <= it.address <= branch.address)))
+    return tuple(sorted(found, key=lambda it: it.instructions[0].address))

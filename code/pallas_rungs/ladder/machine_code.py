@@ -51,7 +51,9 @@ def exported_for(chip: str, call: Any, *args: Any) -> bytes:
     return bytes(made.serialize())
 
 
-def compiled(call: Any, *args: Any, chip: str, lowered_for: str = "") -> dict[str, Any]:
+def compiled(
+    call: Any, *args: Any, chip: str, lowered_for: str = "", loops: bool = False
+) -> dict[str, Any]:
     """Compile a call with one kernel for a GPU and count what came of it.
 
     Args:
@@ -59,13 +61,15 @@ def compiled(call: Any, *args: Any, chip: str, lowered_for: str = "") -> dict[st
       *args: its arguments, or their shapes and dtypes.
       chip: the GPU to compile for.
       lowered_for: the GPU that it is lowered for; `chip` by default.
+      loops: tell of the loops as well.
 
     Returns:
       JSON data, the same each time: `kind` ("compiled", "refused" or "crashed") and `message`; of a
       compiled kernel also `compiler`, `target`, `registers`, `stack_bytes`, `spill_store_bytes`,
       `shared_bytes`, `threads`; `virtual` (registers in PTX, by type); `ptx` and `sass`
       (instructions by name) and `sass_kinds`; `ptx_tensor` and `sass_tensor`, the first
-      instruction of tensor cores in each, empty where there is none.
+      instruction of tensor cores in each, empty where there is none. With `loops` also `loops`: of
+      each loop in the machine code its `first` and `last` address and `sass`, as above.
 
     Raises:
       Exception: what lowering raises.
@@ -81,6 +85,7 @@ def compiled(call: Any, *args: Any, chip: str, lowered_for: str = "") -> dict[st
     (kernel,) = outcome.analysis["kernels"]
     assembly, code = ptx.parsed(kernel["ptx"]), sass.parsed(kernel["sass"])
     told = ("compiler", "target", "registers", "stack_bytes", "spill_store_bytes", "shared_bytes")
+    told_of_loops = {"loops": [_loop(it) for it in sass.loops(kernel["sass"])]} if loops else {}
     return {
         "kind": "compiled",
         "message": "",
@@ -93,7 +98,14 @@ def compiled(call: Any, *args: Any, chip: str, lowered_for: str = "") -> dict[st
         "sass_kinds": code.kinds,
         "ptx_tensor": next(iter(assembly.of_kind("tensor core")), ""),
         "sass_tensor": next((str(it) for it in code.of_kind("tensor core")), ""),
+        **told_of_loops,
     }
+
+
+def _loop(code: sass.SASS) -> dict[str, Any]:
+    first, last = code.instructions[0], code.instructions[-1]
+    opcodes = Counter(it.opcode for it in code.instructions)
+    return {"first": first.address, "last": last.address, "sass": dict(opcodes.most_common())}
 
 
 def refusal(outcome: CompilerOutcome) -> dict[str, Any]:

@@ -148,3 +148,34 @@ def test_a_text_that_is_no_machine_code_is_told_where() -> None:
         sass.parsed("nvdisasm fatal")
     with pytest.raises(IRError, match="line 11: expected an address above 0x70, found 0x0"):
         sass.parsed(SASS + SASS[SASS.index("        /*0000") :])
+
+
+LOOPS = """
+.text.kernel:
+.L_x_1:
+        /*0000*/                   MOV R1, R2 ;
+.L_x_2:
+.L_x_3:
+        /*0010*/                   HGMMA.64x128x16.F32 R24, gdesc[UR4], R24 ;
+        /*0020*/               @!P2 BRA `(.L_x_5) ;
+.L_x_4:
+   -:-:1:Y:07        /*0030*/                   @P0 BRA `(.L_x_3) ;
+        /*0040*/               @P1 BRA `(.L_x_1) ;
+        /*0050*/                   EXIT ;
+.L_x_5:
+        /*0060*/               @!P2 BRA `(.L_x_5) ;
+        /*0070*/                   BRA `(.L_x_4) ;
+.L_x_6:
+        /*0080*/                   BRA `(.L_x_6) ;
+"""
+
+
+def test_loops_are_closed_by_a_conditional_branch_back() -> None:
+    found = [[it.address for it in loop.instructions] for loop in sass.loops(LOOPS)]
+    assert found == [[0, 0x10, 0x20, 0x30, 0x40], [0x10, 0x20, 0x30]]
+    assert sass.loops(SASS) == ()
+
+
+def test_a_branch_to_a_label_that_is_not_there_is_told() -> None:
+    with pytest.raises(IRError, match=r"L_x_3"):
+        sass.loops(LOOPS.replace(".L_x_3:\n", ""))
