@@ -32,6 +32,7 @@ def grid_schedule(
     alt: str,
     axes: Sequence[str] = ("i", "j"),
     index: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> Figure:
     """Draw the last two axes of a grid: what each program does, and which block it holds.
 
@@ -47,12 +48,14 @@ def grid_schedule(
         alt: what the figure shows, for readers who cannot see it.
         axes: names of the two axes.
         index: which `pallas_call`, from 0, if there are several.
+        names: names of inputs and outputs; the kernel's argument names if None, which may be too
+            long for a cell.
 
     Raises:
         ValueError: as `read_call`; if there is no such operand, fewer than two axes, too many
             columns, or `share` does not fit the grid.
     """
-    call = read_call(function, *args, index=index)
+    call = read_call(function, *args, index=index, names=names)
     followed = next((o for o in call.operands if o.name == operand), None)
     if followed is None:
         known = ", ".join(o.name for o in call.operands)

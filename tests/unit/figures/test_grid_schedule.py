@@ -49,6 +49,13 @@ def test_with_a_clamp_a_skipped_program_holds_the_block_that_is_there():
     ]
 
 
+def test_operands_take_the_names_that_are_given():
+    named = schedule(causal=False, operand="b", names=("a", "b", "c", "d", "e"))
+    assert cells(named)[0] == ["↓b 0", "↓b 1", "↓b 2", "↓b 3"]
+    with pytest.raises(ValueError, match="no operand 'k'; there are: a, b, c"):
+        schedule(causal=False, names=("a", "b", "c", "d", "e"))
+
+
 def test_frames_tell_what_computes():
     frames = list(parsed(clamped().panels[0]).iter("rect"))
     dashed = np.array([e.get("stroke-dasharray") is not None for e in frames]).reshape(4, 4)
