@@ -7,12 +7,14 @@ What they share ties the rest together: one that was not renewed with the others
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
 import pytest
 
 from pallas_rungs.compilers.records.live import RECORDS
+from pallas_rungs.performance.accuracy import accuracy_of
 from pallas_rungs.performance.clock import clock_of
 from pallas_rungs.performance.gate_records import read_entries
 
@@ -81,3 +83,27 @@ def test_the_records_of_a_page_agree() -> None:
     assert searched[1024, 1024, 1024] == by_chip["jax"]
     blocks, goals = record("fusion-blocks"), record("fusion-goals")["of"]
     assert blocks["256, v5e"] == goals["layer_norm, v5e, kernel"]
+
+
+def estimates(value: Any) -> Iterator[dict[str, Any]]:
+    """The estimates in a record that have a range."""
+    if isinstance(value, dict):
+        if value.keys() >= {"seconds", "low", "high", "chip"}:
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from estimates(one)
+
+
+def has_range_of_today(found: dict[str, Any]) -> bool:
+    known = (accuracy_of(found["chip"], pallas, found["seconds"]) for pallas in (True, False))
+    ranges = [it.range(found["seconds"]) if it else (None, None) for it in known]
+    given = found["low"], found["high"]
+    return given in ranges or any(None not in it and given == SAME(it, rel=1e-9) for it in ranges)
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in RECORDS.glob("*.json")))
+def test_ranges_in_a_record_are_those_of_todays_errors(name: str) -> None:
+    """After the estimator's record has grown the pages' records follow: `make records`."""
+    assert all(map(has_range_of_today, estimates(record(name))))
