@@ -69,8 +69,8 @@ def check(count: Count) -> None:
     Raises:
         AssertionError: a number is not the library's; holds both and a hint.
     """
-    for sizes in SIZES:
-        for empty in (False, True):
+    for empty in (False, True):
+        for sizes in SIZES:
             got, wanted = count(sizes, BM, empty), _visits(sizes, empty)
             if got != wanted:
                 raise AssertionError(
