@@ -21,6 +21,8 @@ from typing import Any, Final
 
 PACKAGE: Final = "pallas_rungs"
 _LENGTH: Final = 32
+_NO_FILE: Final = "<string>"
+"""What Python calls the file of code that was made of a string."""
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -68,6 +70,10 @@ def _parts_of(function: Any, seen: frozenset[int]) -> dict[str, str]:
         return dict(_modules(module))
     if not isinstance(function, FunctionType):
         raise SourcesError(f"the code of {function!r} cannot be read: it is no Python function")
+    if function.__code__.co_filename == _NO_FILE:  # Python may still show other code of that name
+        raise SourcesError(
+            f"the source of {function.__qualname__} is not at hand: it is of no file"
+        )
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError) as error:
