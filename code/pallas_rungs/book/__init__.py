@@ -16,6 +16,7 @@ PARTS = (
     "figures_check",
     "excerpts",
     "exhibits",
+    "landmarks",
     "theme",
     "coverage",
     "claims_index",
