@@ -1,11 +1,12 @@
 """Measures the book's kernels on the device that JAX has here, and adds to the records.
 
-Usage: bench_device.py [--minutes 8] [TASK...]
+Usage: bench_device.py [--minutes 8] [TASK...] | --forget
 
 On a GPU: the kernels for Triton and Mosaic GPU, each beside XLA's own code. On a TPU: the kernels
 of the gates. Every result is checked against float64 first. Without either nothing is measured, the
 records stay as they are, and their rows read "queued". Any JAX that has the device will do: the
 record says which one it was. Where a kernel cannot be run the others are measured all the same.
+--forget measures nothing and needs no device: it takes what is void out of the records.
 """
 
 import argparse
@@ -129,6 +130,17 @@ def run(jobs: list[Job], chip: str, path: Path, codes: measured.Codes, minutes: 
     return failed
 
 
+def forget() -> int:
+    """Takes the void entries out of both records, and names them."""
+    for path, codes in (
+        (measured.GPU_RECORD, measured.codes_of_tasks),
+        (measured.TPU_RECORD, measured.codes_of_gates),
+    ):
+        for task, chip in measured.forget_void(path, codes):
+            print(f"{path.name}: {task} on {chip} is queued again")
+    return 0
+
+
 def chip_of(device: Any) -> str:
     """Returns this book's name of a TPU, or what the device calls itself."""
     from pallas_rungs.performance.chip_table import listed_chips
@@ -142,7 +154,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("tasks", nargs="*", metavar="TASK")
     parser.add_argument("--minutes", type=float, default=MINUTES)
+    parser.add_argument("--forget", action="store_true", help="take out what is void")
     options = parser.parse_args()
+    if options.forget:
+        return forget()
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     device = jax.devices()[0]
     if device.platform == "gpu":

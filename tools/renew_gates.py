@@ -12,12 +12,12 @@ import sys
 from pallas_rungs.compilers import libtpu
 from pallas_rungs.performance.gate_records import (
     RECORD,
-    RecordError,
     estimated,
     read_entries,
     write_entries,
 )
 from pallas_rungs.performance.gates import GATES, gate_named
+from pallas_rungs.performance.sealed import RecordError
 
 
 def main() -> int:

@@ -21,7 +21,8 @@ from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self
 
 RUNGS: Final = ("source", "trace", "interpret", "simulate", "lower", "compile", "chip")
-"""The rungs a claim may name. ``source`` was read from the installed package; nothing ran."""
+"""The rungs a claim may name. ``source`` is what the installed packages say: their text, their
+data, and what their plain functions return. No kernel was traced for it, and none ran."""
 
 MIME: Final = "application/vnd.pallas-rungs.claim+json"
 """The MIME type of the machine-readable form of a claim or a refusal."""

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from pallas_rungs.performance.clock import CLOCKS
+from pallas_rungs.performance.sealed import RecordError
 from pallas_rungs.performance.validation import (
     RECORD,
     SMALL,
     Comparison,
-    RecordError,
     constants_of,
     of_estimates,
     read_record,

@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 import jax
 import numpy as np
 
-from pallas_rungs.performance.provenance import MEASUREMENT, Provenance, Quantity
+from pallas_rungs.performance.provenance import MEASUREMENT, Provenance, Quantity, argument
 from pallas_rungs.performance.sources import code_hash
 from pallas_rungs.performance.units import SECONDS
 
@@ -168,7 +168,7 @@ def bench(
     given = Provenance(
         kind=MEASUREMENT,
         chip=CPU if device.platform == "cpu" else str(device.device_kind),
-        arguments=tuple(_short(array) for array in arrays) or ("no arrays",),
+        arguments=tuple(map(argument, arrays)) or ("no arrays",),
         method=(
             f"median of {runs} samples of {calls} calls each, the launch included, warm; "
             f"range: quartiles; result {checked}"
@@ -236,8 +236,3 @@ def _times(call: Callable[[], Any], runs: int) -> tuple[list[float], int]:
     calls = max(1, min(1000, round(SAMPLE / max(once, 1e-9))))
     sample(calls)
     return [sample(calls) / calls for _ in range(runs)], calls
-
-
-def _short(array: Any) -> str:
-    aval = jax.typeof(array)
-    return str(jax.core.ShapedArray(aval.shape, aval.dtype).str_short(short_dtypes=True))

@@ -29,6 +29,7 @@ from pallas_rungs.performance.clock import Clock, clock_of
 from pallas_rungs.performance.kernel import KernelEstimate
 from pallas_rungs.performance.module import TOP_LEVEL, ModuleEstimate, estimate_module
 from pallas_rungs.performance.operands import KernelOperands, integer_operands
+from pallas_rungs.performance.provenance import argument
 
 METHOD: Final = "scalar program executed and DMAs simulated, from libtpu's final schedule"
 TIME_LIMIT: Final = 300.0
@@ -224,7 +225,7 @@ def prepare(
             f"the program spans {exported.nr_devices} devices; an estimate is of one: "
             "estimate the function that each device runs",
         )
-    arguments = tuple(_short(shape) for shape in shaped)
+    arguments = tuple(map(argument, shaped))
     return Program(_name_of(fn), arguments, clock.chip, bytes(exported.serialize()), operands)
 
 
@@ -288,10 +289,6 @@ def _name_of(fn: Callable[..., Any]) -> str:
 def _shape_of(leaf: Any) -> Any:
     aval = jax.typeof(leaf) if not isinstance(leaf, jax.ShapeDtypeStruct) else leaf
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
-
-
-def _short(shape: Any) -> str:
-    return str(jax.core.ShapedArray(shape.shape, shape.dtype).str_short(short_dtypes=True))
 
 
 def _see_that_it_compiled(dumps: Dumps, chip: str) -> None:

@@ -6,8 +6,6 @@ void: whoever reads the record is told so, by name, and gets no figure of it.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,18 +17,14 @@ from pallas_rungs.performance.clock import CLOCKS
 from pallas_rungs.performance.estimate import Estimate, estimate
 from pallas_rungs.performance.gates import GATES, MORE_BYTES, Gate, Rival
 from pallas_rungs.performance.provenance import Quantity, Ratio, quantity, ratio
+from pallas_rungs.performance.sealed import FOLDER, RecordError, read_sealed, write_sealed
 from pallas_rungs.performance.validation import constants_of
 
-FOLDER: Final = Path(__file__).resolve().parent / "records"
 RECORD: Final = FOLDER / "gates.json"
 """Estimates of both sides, written by `make gates`."""
 
 QUEUED: Final = "queued"
 _KIND: Final = "estimates of the gates"
-
-
-class RecordError(ValueError):
-    """A record is missing, void or not as it was recorded; the message names it and what to do."""
 
 
 @dataclass(frozen=True)
@@ -189,14 +183,7 @@ def read_entries(
         void; each is named.
     """
     how = "`make gates` estimates what is missing"
-    if not path.is_file():
-        raise RecordError(f"there is no record {path.name}; {how}")
-    kept = json.loads(path.read_text("utf-8"))
-    if kept.get("digest") != _digest(kept):
-        raise RecordError(
-            f"{path.name} is not as it was recorded: something was changed by hand; remove it, "
-            f"and {how}"
-        )
+    kept = read_sealed(path, how)
     found = {(data["gate"], data["chip"]): Entry.from_json(data) for data in kept["entries"]}
     by_name = {gate.name: gate for gate in gates}
     wrong = {
@@ -225,19 +212,8 @@ def write_entries(path: Path, entries: Iterable[Entry], gates: Iterable[Gate] = 
     order = [gate.name for gate in gates]
     chips = list(CLOCKS)
     sorted_entries = sorted(entries, key=lambda it: (order.index(it.gate), chips.index(it.chip)))
-    kept: dict[str, Any] = {
-        "kind": _KIND,
-        "entries": json.loads(json.dumps([entry.to_json() for entry in sorted_entries])),
-    }
-    kept["digest"] = _digest(kept)
-    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-def _digest(kept: Mapping[str, Any]) -> str:
-    text = json.dumps(
-        {name: value for name, value in kept.items() if name != "digest"}, sort_keys=True
-    )
-    return hashlib.sha256(text.encode()).hexdigest()
+    plain = [entry.to_json() for entry in sorted_entries]
+    write_sealed(path, {"kind": _KIND, "entries": plain})
 
 
 @dataclass(frozen=True)

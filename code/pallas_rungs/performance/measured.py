@@ -7,8 +7,6 @@ void, and whoever reads the record is told so by name.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +15,22 @@ from typing import Any, Final
 from pallas_rungs.performance.bench import Measurement
 from pallas_rungs.performance.gates import gate_named
 from pallas_rungs.performance.gpu_tasks import task_named
+from pallas_rungs.performance.sealed import FOLDER, RecordError, read_sealed, write_sealed
 
-FOLDER: Final = Path(__file__).resolve().parent / "records"
 GPU_RECORD: Final = FOLDER / "gpu.json"
 """Measurements of the tasks of `gpu_tasks`."""
 
 TPU_RECORD: Final = FOLDER / "tpu.json"
 """Measurements of the gates, by the chip's name in this book."""
 
-_HOW: Final = "`make bench-gpu` measures it anew where the device is; until then, remove the entry"
+_HOW: Final = (
+    "`make bench-gpu` measures it anew where the device is; `make bench-gpu WITH=--forget` takes "
+    "what is void out of the record, and its rows are queued again"
+)
 
 Codes = Callable[[str, str], tuple[str, str]]
 """Task and chip -> the hashes of the kernel and of its rival as they are now; a LookupError where
 there is no such task."""
-
-
-class RecordError(ValueError):
-    """A record is void or not as it was recorded; the message names the entry and what to do."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +121,7 @@ def read_measured(
     """
     if not path.is_file():
         return {}
-    kept = json.loads(path.read_text("utf-8"))
-    if kept.get("digest") != _digest(kept):
-        raise RecordError(f"{path.name} is not as it was recorded: something was changed by hand")
+    kept = read_sealed(path, "`make bench-gpu` measures anew where the device is")
     entries = [Measured.from_json(data) for data in kept["entries"]]
     wrong = {(one.task, one.chip): why_void(one, codes) for one in entries}
     if not only_valid and any(wrong.values()):
@@ -136,6 +131,27 @@ def read_measured(
     return {key: one for key, one in found.items() if not wrong[key]}
 
 
+def forget_void(path: Path, codes: Codes) -> list[tuple[str, str]]:
+    """Take the entries that are void out of a record, where there is one; it needs no device.
+
+    Returns:
+      (task, chip) of those that were taken out.
+
+    Raises:
+      RecordError: it was changed by hand.
+      ProvenanceError: a figure in it has no provenance, or one that lacks something.
+      OSError: the file cannot be written.
+    """
+    if not path.is_file():
+        return []
+    held = read_measured(path, codes, only_valid=True)
+    entries = read_sealed(path, _HOW)["entries"]
+    void = [key for it in entries if (key := (it["task"], it["chip"])) not in held]
+    if void:
+        write_measured(path, held.values())
+    return void
+
+
 def write_measured(path: Path, entries: Iterable[Measured]) -> None:
     """Write a record, its entries by task and chip.
 
@@ -143,16 +159,5 @@ def write_measured(path: Path, entries: Iterable[Measured]) -> None:
       OSError: the file cannot be written.
     """
     ordered = sorted(entries, key=lambda one: (one.task, one.chip))
-    kept: dict[str, Any] = {
-        "kind": "measurements",
-        "entries": json.loads(json.dumps([one.to_json() for one in ordered])),
-    }
-    kept["digest"] = _digest(kept)
-    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-def _digest(kept: Mapping[str, Any]) -> str:
-    text = json.dumps(
-        {name: value for name, value in kept.items() if name != "digest"}, sort_keys=True
-    )
-    return hashlib.sha256(text.encode()).hexdigest()
+    plain = [one.to_json() for one in ordered]
+    write_sealed(path, {"kind": "measurements", "entries": plain})

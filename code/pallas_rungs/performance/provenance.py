@@ -14,6 +14,8 @@ from dataclasses import dataclass, fields
 from datetime import date as Date  # noqa: N812 - the field has the name
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import jax
+
 from pallas_rungs.performance.units import SECONDS, UNITS, in_words
 
 if TYPE_CHECKING:
@@ -29,6 +31,15 @@ MIME: Final = "application/vnd.pallas-rungs.provenance+json"
 _CAPTION: Final = re.compile(r"\b(?:estimate|measurement)s?\b[^\n]*;[^\n]*\bjax(?:lib)? \d")
 _FEW: Final = 4
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def argument(array: Any) -> str:
+    """Name an argument as a provenance does, by dtype and shape: `bf16[4096,4096]`.
+
+    Args:
+      array: an array, or anything with its shape and dtype.
+    """
+    return str(jax.core.ShapedArray(array.shape, array.dtype).str_short(short_dtypes=True))
 
 
 class ProvenanceError(ValueError):

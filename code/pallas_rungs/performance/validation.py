@@ -7,7 +7,6 @@ figures of it computes them from the record, here.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import statistics
@@ -20,9 +19,10 @@ from typing import Any, Final
 from pallas_rungs.performance.clock import CLOCKS
 from pallas_rungs.performance.medians import XLA
 from pallas_rungs.performance.provenance import ESTIMATE, MEASUREMENT, Provenance, Quantity
+from pallas_rungs.performance.sealed import FOLDER, RecordError, read_sealed, sealed
 from pallas_rungs.performance.units import SECONDS
 
-RECORD: Final = Path(__file__).resolve().parent / "records" / "estimates-and-medians.json"
+RECORD: Final = FOLDER / "estimates-and-medians.json"
 """The record of the comparison."""
 
 WITHIN: Final = (0.05, 0.10, 0.20)
@@ -32,10 +32,6 @@ _TUPLES: Final = ("unresolved", "byte_cycles", "cycles", "latencies")
 
 SMALL: Final = 1.0
 """Milliseconds below which a kernel counts as short."""
-
-
-class RecordError(ValueError):
-    """The record is not what was recorded, or not of this program; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -429,14 +425,7 @@ def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
       RecordError: it is missing, was changed by hand, or was made with other constants.
     """
     how = "`make validate-estimator` writes it"
-    if not path.is_file():
-        raise RecordError(f"there is no record {path.name}; {how}")
-    kept = json.loads(path.read_text("utf-8"))
-    if kept.get("digest") != _digest(kept):
-        raise RecordError(
-            f"{path.name} is not as it was recorded: something was changed by hand; {how} anew "
-            "once the file is removed"
-        )
+    kept = read_sealed(path, how)
     for chip, constants in kept["constants"].items():
         now = constants_of(chip)
         if same_constants and now != constants:
@@ -482,19 +471,19 @@ def write_record(path: Path, found: Comparison) -> None:
     def place(point: Compared) -> tuple[int, str, int]:
         return chips.index(point.chip), point.operation, int(point.name.rsplit("/", 1)[1])
 
-    kept: dict[str, Any] = {
-        "kind": "estimates and measured medians",
-        "made": list(found.days),
-        "versions": found.versions,
-        "method": found.method,
-        "constants": found.constants,
-        "left_out": found.left_out,
-        "neighbours": [asdict(each) for each in found.neighbours],
-        "tried": [asdict(each) for each in found.tried],
-        "points": [asdict(point) for point in sorted(found.points, key=place)],
-    }
-    kept = json.loads(json.dumps(kept))
-    kept["digest"] = _digest(kept)
+    kept = sealed(
+        {
+            "kind": "estimates and measured medians",
+            "made": list(found.days),
+            "versions": found.versions,
+            "method": found.method,
+            "constants": found.constants,
+            "left_out": found.left_out,
+            "neighbours": [asdict(each) for each in found.neighbours],
+            "tried": [asdict(each) for each in found.tried],
+            "points": [asdict(point) for point in sorted(found.points, key=place)],
+        }
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     head = json.dumps({name: kept[name] for name in kept if name != "points"}, indent=1)
     lines = ",\n  ".join(json.dumps(point, ensure_ascii=False) for point in kept["points"])
@@ -516,10 +505,3 @@ def added(found: Comparison, point: Compared, day: str) -> Comparison:
 def constants_of(chip: str) -> dict[str, float]:
     """Return the values of a chip's constants, by name."""
     return {name: constant.value for name, constant in CLOCKS[chip].constants().items()}
-
-
-def _digest(kept: Mapping[str, Any]) -> str:
-    text = json.dumps(
-        {name: value for name, value in kept.items() if name != "digest"}, sort_keys=True
-    )
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -22,7 +22,6 @@ from pallas_rungs.kernels.softmax import softmax
 from pallas_rungs.performance import gate_records, rivals
 from pallas_rungs.performance.gate_records import (
     Entry,
-    RecordError,
     Side,
     ahead,
     estimated,
@@ -32,6 +31,7 @@ from pallas_rungs.performance.gate_records import (
 )
 from pallas_rungs.performance.gates import GATES, Gate, Rival, gate_named
 from pallas_rungs.performance.provenance import Provenance, Quantity
+from pallas_rungs.performance.sealed import RecordError
 from pallas_rungs.performance.validation import constants_of
 
 needs_libtpu = pytest.mark.skipif(

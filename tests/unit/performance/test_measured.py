@@ -20,13 +20,13 @@ from pallas_rungs.performance.gates import GATES
 from pallas_rungs.performance.gpu_tasks import TASKS, task_named
 from pallas_rungs.performance.measured import (
     Measured,
-    RecordError,
     codes_of_gates,
     codes_of_tasks,
     read_measured,
     write_measured,
 )
 from pallas_rungs.performance.provenance import ProvenanceError
+from pallas_rungs.performance.sealed import RecordError, write_sealed
 
 X = np.ones((8, 128), np.float32)
 
@@ -74,6 +74,19 @@ def test_a_measurement_of_code_that_has_changed_is_void_by_name(tmp_path: Path) 
         read_measured(path, codes_of_tasks)
 
 
+def test_what_is_void_is_taken_out_without_a_device_and_what_holds_stays(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.json"
+    assert measured.forget_void(path, codes) == []
+    assert not path.exists()
+    write_measured(path, [made()])
+    before = path.read_text()
+    assert measured.forget_void(path, codes) == []
+    assert path.read_text() == before
+    write_measured(path, [made(kernel="older")])
+    assert measured.forget_void(path, codes) == [("twice", "here")]
+    assert read_measured(path, codes) == {}
+
+
 def test_a_figure_changed_by_hand_or_without_provenance_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "gpu.json"
     write_measured(path, [made()])
@@ -83,8 +96,7 @@ def test_a_figure_changed_by_hand_or_without_provenance_is_refused(tmp_path: Pat
     with pytest.raises(RecordError, match="something was changed by hand"):
         read_measured(path, codes)
     del kept["entries"][0]["kernel"]["provenance"]
-    kept["digest"] = measured._digest(kept)
-    path.write_text(json.dumps(kept))
+    write_sealed(path, kept)
     with pytest.raises(ProvenanceError, match="a figure without provenance"):
         read_measured(path, codes)
 

@@ -13,12 +13,12 @@ import pytest
 from pallas_rungs.compilers import libtpu
 from pallas_rungs.performance import accuracy, clock, estimate, measured_calls, medians
 from pallas_rungs.performance.fitting import in_use, milliseconds
+from pallas_rungs.performance.sealed import RecordError
 from pallas_rungs.performance.validation import (
     RECORD,
     Compared,
     Comparison,
     Neighbour,
-    RecordError,
     added,
     agreement,
     choice,
@@ -161,7 +161,7 @@ def test_a_record_changed_by_hand_is_refused(tmp_path: Path, what: str) -> None:
     kept["points"][0][what] = "y" if what == "shapes" else kept["points"][0][what] * 1.01
     path = tmp_path / RECORD.name
     path.write_text(json.dumps(kept), "utf-8")
-    with pytest.raises(RecordError, match="changed by hand; `make validate-estimator`"):
+    with pytest.raises(RecordError, match="by hand; remove it, and `make validate-est"):
         read_record(path)
 
 
