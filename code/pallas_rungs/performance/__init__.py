@@ -22,7 +22,7 @@ as a gate calls it.
 What may be said of it: `units` finds and writes figures, `provenance` is what one carries. `gates`
 asks, `gate_records` keeps the estimates of both sides, with the hash of their code by `sources`.
 Measurements are apart: `bench` times a function on a device, `gpu_tasks` is what is measured on a
-GPU, and `measured` keeps it.
+GPU, and `measured` keeps it. `sealed` is how each of these records is written and read.
 """
 
 from pallas_rungs.performance.estimate import Estimate, EstimateError, estimate
