@@ -3,6 +3,7 @@
 Usage: validate_estimator.py [--sample N] [--chip CHIP] [--op OPERATION] [--limit SECONDS]
                              [--minutes M] [--part I/N] [--again] [--points NAME...]
                              [--neighbours NAME...] [--config JSON] [--dumps FOLDER] [--fit]
+                             [--renew] [--jobs N]
 
 Points that the record has are not done again, unless --again, so it can be run in pieces; --part
 shares the rest among processes. Needs libtpu and `make tokamax`. The next points are those that
@@ -12,15 +13,18 @@ estimates the configurations that the library's tuner has next to theirs. With -
 the points that are named with another configuration, to see why they are missed.
 
 With --dumps it keeps what the compiler wrote of each point in a folder of yours, and compiles not
-what it has there: after a change of the estimator the record is made anew in minutes. At the end,
-and with --fit at once, it fits the chips' constants on one half of the shapes, and tells the errors
-of both halves.
+what it has there. After a change of the estimator or of a chip's constants, --renew estimates anew
+whatever the record holds, and replaces it at the end: with dumps, in a quarter of an hour. At the
+end, and with --fit at once, it fits the chips' constants on one half of the shapes, and tells the
+errors of both halves.
 """
 
 import argparse
 import fcntl
 import gzip
+import hashlib
 import json
+import multiprocessing
 import pickle
 import signal
 import sys
@@ -37,7 +41,7 @@ from pallas_rungs.compilers import libtpu
 from pallas_rungs.compilers.dumps import FOR_ESTIMATES, Dumper
 from pallas_rungs.performance.clock import Clock, clock_of
 from pallas_rungs.performance.estimate import METHOD, EstimateError, prepare
-from pallas_rungs.performance.fitting import LATENCIES, RATES, fits
+from pallas_rungs.performance.fitting import LATENCIES, RATES, fits, judged
 from pallas_rungs.performance.measured_calls import call, neighbours
 from pallas_rungs.performance.medians import (
     DEVICES,
@@ -64,6 +68,8 @@ NOT_REACHED = "not reached: the record is added to piece by piece"
 LIMIT = 120
 
 _dumper = Dumper(FOR_ESTIMATES)
+_stored: dict[str, dict[str, Any]] = {}
+"""The configuration that is stored of each point."""
 
 
 class OverLimitError(Exception):
@@ -81,7 +87,12 @@ def main() -> int:
         _tell_fits()
         return 0
     points = list(all_medians())
+    _stored.update((point.name, point.config) for point in points)
     versions = {**libtpu.installed_versions(), "tokamax": version()}
+    if options.renew:
+        _renew(points, versions, options)
+        _tell_fits()
+        return 0
     if options.neighbours:
         for point in points:
             if point.name in options.neighbours:
@@ -113,6 +124,7 @@ def main() -> int:
         _change(points, versions, partial(added, point=found, day=_today()))
         told = found.failed or f"estimate / measurement {found.ratio:.3f}"
         print(f"{number} {found.name}: {told} ({time.monotonic() - began:.0f} s)", flush=True)
+    _change(points, versions, judged)
     _tell_fits()
     return 0
 
@@ -136,6 +148,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--config", type=json.loads, default=None, metavar="JSON")
     parser.add_argument("--dumps", type=Path, default=None, metavar="FOLDER")
     parser.add_argument("--fit", action="store_true", help="fit the constants, add no point")
+    parser.add_argument("--renew", action="store_true", help="estimate anew all that is recorded")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that --renew takes")
     parser.add_argument("--again", action="store_true", help="also points that the record has")
     return parser.parse_args()
 
@@ -187,7 +201,7 @@ def _compared(point: Point, limit: int, folder: Path | None) -> Compared:
     signal.signal(signal.SIGALRM, _over)
     signal.alarm(limit + 5)
     try:
-        return replace(found, **_figures(point.chip, _module(point, limit, folder)))
+        return _estimated(found, _module(point, limit, folder))
     except OverLimitError:
         _dumper.close()
         return replace(found, failed=f"took longer than {limit} s here")
@@ -202,8 +216,7 @@ def _compared(point: Point, limit: int, folder: Path | None) -> Compared:
 
 def _module(point: Point, limit: int, folder: Path | None) -> Module:
     """Compiles a point's kernel, or takes what the compiler wrote before from the folder."""
-    clock = clock_of(point.chip)
-    file = folder / f"{point.name.replace('/', '__').replace(' ', '_')}.pkl.gz" if folder else None
+    clock, file = clock_of(point.chip), _kept_in(folder, point)
     if file is not None and file.is_file():
         with gzip.open(file) as held:
             kept = pickle.load(held)
@@ -229,33 +242,49 @@ def _module(point: Point, limit: int, folder: Path | None) -> Module:
     return Module(kept["listings"], kept["tables"], kept["hlo"], clock, kept["operands"])
 
 
-def _figures(chip: str, module: Module) -> dict[str, Any]:
-    """Estimates a module with the chip's constants, and its cycles at other rates of HBM."""
-    clock, found = clock_of(chip), module.estimate()
+def _kept_in(folder: Path | None, point: Point) -> Path | None:
+    """Says where a point's dump is kept: by its name, and by its configuration if not stored."""
+    if folder is None:
+        return None
+    name = point.name.replace("/", "__").replace(" ", "_")
+    if point.config != _stored[point.name]:
+        text = json.dumps(point.config, sort_keys=True)
+        name += f"__{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return folder / f"{name}.pkl.gz"
+
+
+def _estimated(point: Compared, module: Module) -> Compared:
+    """Estimates a module with the chip's constants; a kernel to fit on also with other ones."""
+    clock, found = clock_of(point.chip), module.estimate()
     main = max(found.kernels, key=lambda kernel: kernel.cycles * kernel.times)
     parts = {
         kind: sum(k.cycles * k.times for k in found.kernels if k.pallas is kind)
         for kind in (True, False)
     }
+    point = replace(
+        point,
+        estimated_ms=float(f"{found.cycles / clock.frequency.value * 1e3:.6g}"),
+        hbm_bytes=found.hbm_read_bytes + found.hbm_written_bytes,
+        stalled=round(main.stall_cycles / main.cycles, 4) if main.cycles else 0.0,
+        bound=main.bound,
+        unresolved=found.unresolved,
+        programs=sum(kernel.times for kernel in found.kernels),
+        in_xla=round(parts[False] / (sum(parts.values()) or 1), 4),
+    )
+    if not (point.pallas and point.stored):
+        return point
     byte = [times / clock.hbm_bytes_per_cycle for times in RATES]
     late = [seconds * clock.frequency.value for seconds in LATENCIES]
-    cycles = [module.cycles(found, _with(clock, 1 / each)) for each in byte]
-    return {
-        "estimated_ms": float(f"{found.cycles / clock.frequency.value * 1e3:.6g}"),
-        "hbm_bytes": found.hbm_read_bytes + found.hbm_written_bytes,
-        "stalled": round(main.stall_cycles / main.cycles, 4) if main.cycles else 0.0,
-        "bound": main.bound,
-        "unresolved": found.unresolved,
-        "programs": sum(kernel.times for kernel in found.kernels),
-        "in_xla": round(parts[False] / (sum(parts.values()) or 1), 4),
-        "byte_cycles": _short(byte),
-        "cycles": _short(cycles),
-        "latencies": _short(late),
-        "late": tuple(
+    return replace(
+        point,
+        byte_cycles=_short(byte),
+        cycles=_short([module.cycles(found, _with(clock, 1 / each)) for each in byte]),
+        latencies=_short(late),
+        late=tuple(
             _short([module.cycles(found, _with(clock, 1 / each, cycles)) for each in byte])
             for cycles in late
         ),
-    }
+    )
 
 
 def _short(values: list[float]) -> tuple[float, ...]:
@@ -275,6 +304,35 @@ def _with(clock: Clock, bytes_per_cycle: float, latency: float | None = None) ->
     )
 
 
+def _renew(points: list[Point], versions: dict[str, str], options: argparse.Namespace) -> None:
+    """Estimates anew whatever the record holds; until the end the old record stays."""
+    old, by_name = read_record(RECORD, same_constants=False), {each.name: each for each in points}
+    others = [*old.neighbours, *old.tried]
+    wanted = [by_name[each.name] for each in old.points]
+    wanted += [replace(by_name[each.of], config=each.config) for each in others]
+    compare = partial(_compared, limit=options.limit, folder=options.dumps)
+    new = Comparison((_today(), _today()), versions, METHOD, {}, (), {})
+    with multiprocessing.Pool(options.jobs) as pool:
+        found = []
+        for point in pool.imap(compare, wanted):
+            found.append(point)
+            told = point.failed or f"{point.ratio:.3f}"
+            print(f"{len(found)} of {len(wanted)} {point.name}: {told}", flush=True)
+    count = len(old.points)
+    for point in found[:count]:
+        new = added(new, point, _today())
+    near = [
+        Neighbour(each.of, each.config, point.estimated_ms, point.failed)
+        for each, point in zip(others, found[count:], strict=True)
+    ]
+    new = replace(
+        new,
+        neighbours=tuple(near[: len(old.neighbours)]),
+        tried=tuple(near[len(old.neighbours) :]),
+    )
+    write_record(RECORD, judged(replace(new, left_out=_left_out(new, points))))
+
+
 def _judge_choice(
     point: Point, options: argparse.Namespace, points: list[Point], versions: dict[str, str]
 ) -> None:
@@ -283,7 +341,7 @@ def _judge_choice(
         there = _kept(versions).neighbours
         if any(each.of == point.name and each.config == config for each in there):
             continue
-        found = _compared(replace(point, config=config), options.limit, None)
+        found = _compared(replace(point, config=config), options.limit, options.dumps)
         near = Neighbour(point.name, config, found.estimated_ms, found.failed)
         _change(points, versions, partial(_with_neighbour, near=near))
         print(f"{point.name} {config}: {near.failed or near.estimated_ms}", flush=True)
@@ -293,7 +351,7 @@ def _try(
     point: Point, options: argparse.Namespace, points: list[Point], versions: dict[str, str]
 ) -> None:
     """Adds an estimate of a point with another configuration than the stored one."""
-    found = _compared(replace(point, config=options.config), options.limit, None)
+    found = _compared(replace(point, config=options.config), options.limit, options.dumps)
     tried = Neighbour(point.name, options.config, found.estimated_ms, found.failed)
 
     def with_tried(kept: Comparison) -> Comparison:

@@ -1,10 +1,10 @@
 """The constants of a chip that an estimate needs, each with where it comes from.
 
-Three kinds of sources. *data sheet*: the vendor's published peak. *compiler*: what libtpu itself
-assumes, read off its listings or probed in the simulator that it has inside. *fitted*: chosen, with
-an earlier form of this estimator, so that predictions met medians that the library tokamax ships
-for this chip. `fitting.py` fits them anew on half of the shapes; the other half has given no reason
-to change them. The accuracy in `accuracy.py` is told for all shapes. *assumed*: none of these.
+Four kinds of sources. *data sheet*: the vendor's published peak. *compiler*: what libtpu itself
+assumes, read off its listings or probed in the simulator that it has inside. *fitted*: chosen so
+that estimates meet medians that the library tokamax ships for this chip. *assumed*: none of these.
+`fitting.py` fits the constants on half of the shapes and holds them against the other half; the
+accuracy in `accuracy.py` is that of points which the fit has not seen.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ class Constant:
     value: float
     unit: str
     source: str
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it was fitted on measurements."""
+        return self.source.startswith("fitted")
 
     def __str__(self) -> str:
         return f"{self.value:g} {self.unit} ({self.source})"
@@ -78,6 +83,15 @@ _LISTING: Final = "compiler: its listings"
 _MEDIANS: Final = "fitted: tokamax's medians"
 _NOT_MEASURED: Final = "assumed: no measurement of this chip was at hand"
 
+SIMULATOR: Final = {
+    "v5e": (1138, 444),
+    "v6e": (552, 460),
+    "v5p": (672, 630),
+    "tpu7x": (696, 600),
+}
+"""Cycles from the end of a transfer out of HBM, and of one into HBM, to its semaphore, that the
+simulator inside libtpu assumes, by chip."""
+
 
 def _clock(
     chip: str,
@@ -86,21 +100,28 @@ def _clock(
     frequency: tuple[float, str],
     peak: float,
     share: tuple[float, str],
-    latencies: tuple[int, int, str],
+    latency: tuple[int, str] | None = None,
     granule: int,
     delay_slots: int,
     cores: int = 1,
 ) -> Clock:
-    """Write a row of the table: frequencies in GHz, the peak of HBM in GB/s."""
+    """Write a row of the table: frequencies in GHz, the peak of HBM in GB/s, a latency in cycles.
+
+    Without a latency, those of libtpu's simulator are taken.
+    """
     reached, why = share
+    (read, write), source = SIMULATOR.get(chip, (0, 0)), _PROBED
+    if latency is not None:
+        read = write = latency[0]
+        source = latency[1]
     return Clock(
         chip,
         frequency=Constant(frequency[0] * 1e9, "Hz", frequency[1]),
         hbm_rate=Constant(
             peak * reached * 1e9, "B/s", f"{peak:g} GB/s, {_SHEET}; {reached:.0%} of it, {why}"
         ),
-        read_latency=Constant(latencies[0], "cycles", latencies[2]),
-        write_latency=Constant(latencies[1], "cycles", latencies[2]),
+        read_latency=Constant(read, "cycles", source),
+        write_latency=Constant(write, "cycles", source),
         on_chip_latency=Constant(100, "cycles", "assumed: nothing told it, little depends on it"),
         granule=Constant(granule, "bytes", _LISTING),
         delay_slots=Constant(delay_slots, "bundles", _LISTING),
@@ -118,7 +139,6 @@ CLOCKS: Final = {
             frequency=(1.5, _MEDIANS),
             peak=819,
             share=(0.88, _MEDIANS),
-            latencies=(1138, 444, _PROBED),
             granule=32,
             delay_slots=4,
         ),
@@ -128,7 +148,7 @@ CLOCKS: Final = {
             frequency=(1.65, _MEDIANS),
             peak=1640,
             share=(0.80, _MEDIANS),
-            latencies=(552, 460, _PROBED),
+            latency=(1530, _MEDIANS),
             granule=32,
             delay_slots=4,
         ),
@@ -138,7 +158,6 @@ CLOCKS: Final = {
             frequency=(1.75, _MEDIANS),
             peak=2765,
             share=(0.5, f"{_MEDIANS}: one of the two cores' part"),
-            latencies=(672, 630, _PROBED),
             granule=32,
             delay_slots=4,
             cores=2,
@@ -149,7 +168,7 @@ CLOCKS: Final = {
             frequency=(1.05, _SHEET),
             peak=1228,
             share=(0.425, _NOT_MEASURED),
-            latencies=(600, 600, _NOT_MEASURED),
+            latency=(600, _NOT_MEASURED),
             granule=512,
             delay_slots=1,
             cores=1,
@@ -160,7 +179,7 @@ CLOCKS: Final = {
             frequency=(1.85, _MEDIANS),
             peak=3690,
             share=(0.65, _MEDIANS),
-            latencies=(696, 600, _PROBED),
+            latency=(1665, _MEDIANS),
             granule=32,
             delay_slots=5,
         ),

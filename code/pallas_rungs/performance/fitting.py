@@ -1,10 +1,12 @@
-"""Fits a chip's frequency and its share of HBM's rate on one half of the measured shapes.
+"""Fits a chip's constants on one half of the measured shapes, and judges them on the other.
 
-The record holds, of each kernel, what it takes in cycles at several rates of HBM, so that another
-choice of the two constants prices it without a compiler: a frequency scales all cycles, and HBM's
-rate enters as the cycles that a byte takes. Between the recorded rates the cycles are interpolated.
-A run is sums and maxima of times that grow with a byte's cycles, so its cycles are a line with
-kinks of them, and interpolation errs only where a kink lies between two recorded rates.
+Two constants of each chip are fitted, its frequency and its share of HBM's rate, and on chips whose
+latency of transfers is fitted that is a third. The record holds, of each kernel, what it takes in
+cycles at several rates of HBM and at several latencies, so that another choice of constants prices
+it without a compiler: a frequency scales all cycles, HBM's rate enters as the cycles that a byte
+takes, and a latency as cycles too. Between what is recorded the cycles are interpolated. A run is
+sums and maxima of times that grow with a byte's cycles and with the latency, so its cycles are a
+line with kinks in either, and interpolation errs only where a kink lies in between.
 
 The halves are halves of *shapes*: whatever was measured with the same arrays stays together, on
 every chip, by whichever kernel, whatever it returns and however its rows are grouped. Which half is
@@ -13,13 +15,16 @@ decided by a hash of the arrays' types, before any time is looked at.
 
 from __future__ import annotations
 
-import bisect
 import hashlib
+import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from pallas_rungs.performance.clock import CLOCKS
 from pallas_rungs.performance.validation import (
@@ -36,16 +41,18 @@ HELD_OUT: Final = "the held-out half"
 RATES: Final = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5)
 """For how many times the cycles that a byte takes now a point's cycles are recorded."""
 
-_ARRAY: Final = re.compile(r"\w+\[[\d,]*\]")
-LATENCIES: Final = (0.5e-6, 0.7e-6, 0.9e-6, 1.2e-6)
+LATENCIES: Final = (0.3e-6, 0.5e-6, 0.7e-6, 0.9e-6, 1.2e-6)
 """Seconds that a transfer may be under way for which a point's cycles are recorded as well."""
 
-FITTED_LATENCIES: Final = tuple(step * 0.1e-6 for step in range(4, 12))
+FITTED_LATENCIES: Final = tuple(step * 0.1e-6 for step in range(3, 13))
 """Those among which the best is looked for."""
 
+FEWEST: Final = 3
+"""Points without which constants are not fitted on a half."""
+
+_ARRAY: Final = re.compile(r"\w+\[[\d,]*\]")
 _SPREAD: Final = 0.35
-_ROUNDS: Final = 8
-_FEW_ROUNDS: Final = 4
+_ROUNDS: Final = 6
 _STEPS: Final = 12
 _SHRINK: Final = 4.0
 _OVERHEADS: Final = 101  # of 0 to 1 µs for each program
@@ -101,7 +108,8 @@ class Fit:
       rms_log_error: of those points, with the fitted constants.
       frequency_error: standard error of the frequency, as a part of it; NaN for fewer than 3 tasks.
       hbm_error: the same of HBM's rate.
-      edge: what of the fit lies at the edge of what was searched: nothing, `frequency`, `HBM`.
+      latency_error: the same of the latency; NaN where none was fitted.
+      edge: what of the fit lies at the edge of what was searched: `frequency`, `HBM`, `latency`.
     """
 
     constants: Constants
@@ -110,55 +118,109 @@ class Fit:
     rms_log_error: float
     frequency_error: float
     hbm_error: float
+    latency_error: float
     edge: tuple[str, ...]
 
 
-def milliseconds(point: Compared, constants: Constants) -> float:
-    """Return what a point is estimated to take with other constants.
+class _Priced:
+    """The recorded cycles of some points, to be priced with any constants at once."""
+
+    def __init__(self, points: Sequence[Compared]) -> None:
+        """Take points of one chip that were recorded alike.
+
+        Raises:
+          FitError: a point has no cycles, or they were recorded at other rates than the first's.
+        """
+        self.points = points
+        self.measured = np.array([point.measured_ms for point in points])
+        for point in points:
+            if not (point.cycles and point.late):
+                raise FitError(f"{point.name}: its cycles were not recorded; estimate it anew")
+            if (point.byte_cycles, point.latencies) != (
+                points[0].byte_cycles,
+                points[0].latencies,
+            ):
+                raise FitError(
+                    f"{point.name}: its cycles were recorded at other rates than those of "
+                    f"{points[0].name}; estimate both anew"
+                )
+        self._bytes, self._latencies = points[0].byte_cycles, points[0].latencies
+        self._cycles = np.array([point.cycles for point in points]).T  # rates, points
+        self._late = np.array([point.late for point in points]).transpose(1, 2, 0)
+
+    def milliseconds(self, candidates: Sequence[Constants]) -> npt.NDArray[np.float64]:
+        """Return what is estimated with each candidate (rows) for each point (columns)."""
+        frequency = np.array([one.frequency for one in candidates])
+        byte = _place(self._bytes, frequency / np.array([one.hbm_rate for one in candidates]))
+        if candidates[0].latency is None:
+            cycles = _between(byte, lambda at: self._cycles[at])
+        else:
+            seconds = np.array([one.latency for one in candidates])
+            late = _place(self._latencies, seconds * frequency)
+            cycles = _between(late, lambda row: _between(byte, lambda at: self._late[row, at]))
+        milliseconds: npt.NDArray[np.float64] = 1e3 * cycles / frequency[:, None]
+        return milliseconds
+
+    def squares(self, candidates: Sequence[Constants]) -> npt.NDArray[np.float64]:
+        """Return for each candidate the sum of the squared logarithms of estimate / measurement."""
+        off = np.log(self.milliseconds(candidates) / self.measured)
+        squares: npt.NDArray[np.float64] = np.sum(off**2, axis=1)
+        return squares
+
+    def best(self, candidates: Sequence[Constants]) -> Constants:
+        """Return the candidate with the least squares: all with a latency, or none."""
+        return candidates[int(np.argmin(self.squares(candidates)))]
+
+
+def with_constants(points: Sequence[Compared], constants: Constants) -> list[Compared]:
+    """Return points as they would be estimated with other constants.
 
     Raises:
-      FitError: the record has no cycles of the point.
+      FitError: the record has no cycles of a point.
     """
-    byte = constants.frequency / constants.hbm_rate
-    if not (point.cycles if constants.latency is None else point.late):
-        raise FitError(f"{point.name}: its cycles were not recorded; estimate it anew")
-    if constants.latency is None:
-        cycles = _between(point.byte_cycles, point.cycles, byte)
-    else:
-        rows = [_between(point.byte_cycles, row, byte) for row in point.late]
-        cycles = _between(point.latencies, rows, constants.latency * constants.frequency)
-    return 1e3 * cycles / constants.frequency
+    if not points:
+        return []
+    (times,) = _Priced(points).milliseconds([constants])
+    return [priced(point, float(time)) for point, time in zip(points, times, strict=True)]
 
 
-def with_constants(points: Iterable[Compared], constants: Constants) -> list[Compared]:
-    """Return points as they would be estimated with other constants."""
-    return [priced(point, milliseconds(point, constants)) for point in points]
-
-
-def fitted(points: Sequence[Compared], around: Constants, *, spread: float = _SPREAD) -> Fit:
-    """Fit the two constants so that the rms log error of the points is least.
+def fitted(
+    points: Sequence[Compared],
+    around: Constants,
+    *,
+    latencies: Sequence[float] = (),
+    spread: float = _SPREAD,
+    errors: bool = True,
+) -> Fit:
+    """Fit constants so that the rms log error of the points is least.
 
     Args:
       points: estimated and measured kernels of one chip, with their cycles.
-      around: where to begin.
-      spread: how far to look around it, as a logarithm.
+      around: where to begin. Where it has a latency, one is fitted too.
+      latencies: those to choose from, in seconds; `FITTED_LATENCIES` where none is given.
+      spread: how far to look around the frequency and HBM's rate, as a logarithm.
+      errors: whether to find the standard errors; without, they are NaN.
 
     Returns:
       The fit. Its standard errors are a jackknife's, which leaves out one task at a time.
 
     Raises:
-      FitError: there are fewer than 2 points, or one has no cycles.
+      FitError: there are fewer points than constants, or one has no cycles.
     """
-    if len(points) < 2:
-        raise FitError(f"{len(points)} points: two constants need 2 or more")
-    best = _least(points, around, spread)
+    among: Sequence[float | None] = [None]
+    if around.latency is not None:
+        among = latencies or FITTED_LATENCIES
+    wanted = 2 + (len(among) > 1)
+    if len(points) < wanted:
+        raise FitError(f"{len(points)} points: {wanted} constants need {wanted} or more")
+    best = _least(points, around, among, spread)
     tasks: dict[str, list[Compared]] = {}
     for point in points:
         tasks.setdefault(task_of(point.shapes), []).append(point)
     without = [
-        _least(left, best, spread / 2)
-        for task in tasks
-        if len(left := [point for point in points if task_of(point.shapes) != task]) >= 2
+        _least(left, best, among, spread / 2)
+        for task in (tasks if errors else ())
+        if len(left := [point for point in points if task_of(point.shapes) != task]) >= wanted
     ]
     edge = [
         name
@@ -168,6 +230,7 @@ def fitted(points: Sequence[Compared], around: Constants, *, spread: float = _SP
         )
         if abs(math.log(one / other)) > 0.99 * spread
     ]
+    edge += ["latency"] if len(among) > 1 and best.latency in (among[0], among[-1]) else []
     return Fit(
         best,
         len(points),
@@ -175,27 +238,9 @@ def fitted(points: Sequence[Compared], around: Constants, *, spread: float = _SP
         of_estimates(with_constants(points, best)).rms_log_error,
         _jackknife([one.frequency for one in without], len(tasks)),
         _jackknife([one.hbm_rate for one in without], len(tasks)),
+        _jackknife([one.latency for one in without if one.latency is not None], len(tasks)),
         tuple(edge),
     )
-
-
-def fitted_with_latency(points: Sequence[Compared], around: Constants) -> Constants:
-    """Fit the latency of transfers besides the two constants, so that the error is least.
-
-    Args:
-      points: as of `fitted`, with their cycles at several latencies.
-      around: where to begin.
-
-    Raises:
-      FitError: there are fewer than 3 points, or one has no such cycles.
-    """
-    if len(points) < 3:
-        raise FitError(f"{len(points)} points: three constants need 3 or more")
-    found = [
-        _least(points, replace(around, latency=latency), _SPREAD, rounds=_FEW_ROUNDS)
-        for latency in FITTED_LATENCIES
-    ]
-    return min(found, key=lambda it: _squares(points, it))
 
 
 def fitted_overhead(points: Sequence[Compared]) -> float:
@@ -228,40 +273,55 @@ def _jackknife(values: list[float], tasks: int) -> float:
 
 
 def _least(
-    points: Sequence[Compared], around: Constants, spread: float, *, rounds: int = _ROUNDS
+    points: Sequence[Compared],
+    around: Constants,
+    latencies: Sequence[float | None],
+    spread: float,
 ) -> Constants:
     """Search a square around some constants, and ever smaller ones around the best of it."""
-    low = math.log(around.frequency) - spread, math.log(around.hbm_rate) - spread
-    high = math.log(around.frequency) + spread, math.log(around.hbm_rate) + spread
-    centre, width = (math.log(around.frequency), math.log(around.hbm_rate)), spread
-    for _ in range(rounds):
+    recorded = _Priced(points)
+    return recorded.best(
+        [_in_square(recorded, replace(around, latency=each), spread) for each in latencies]
+    )
+
+
+def _in_square(recorded: _Priced, around: Constants, spread: float) -> Constants:
+    """Search with one latency."""
+    middle = math.log(around.frequency), math.log(around.hbm_rate)
+    best, width = around, spread
+    for _ in range(_ROUNDS):
         steps = [width * (2 * step / _STEPS - 1) for step in range(_STEPS + 1)]
-        candidates = [
-            (
-                min(max(centre[0] + one, low[0]), high[0]),
-                min(max(centre[1] + other, low[1]), high[1]),
-            )
-            for one in steps
-            for other in steps
+        axes = [
+            [
+                math.exp(min(max(math.log(centre) + step, start - spread), start + spread))
+                for step in steps
+            ]
+            for centre, start in zip((best.frequency, best.hbm_rate), middle, strict=True)
         ]
-        centre = min(candidates, key=lambda at: _squares(points, _constants(at, around.latency)))
+        best = recorded.best(
+            [Constants(one, other, around.latency) for one, other in itertools.product(*axes)]
+        )
         width /= _SHRINK
-    return _constants(centre, around.latency)
+    return best
 
 
-def _constants(logarithms: tuple[float, float], latency: float | None) -> Constants:
-    return Constants(math.exp(logarithms[0]), math.exp(logarithms[1]), latency)
+type _Place = tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]
 
 
-def _squares(points: Sequence[Compared], constants: Constants) -> float:
-    return sum(math.log(milliseconds(p, constants) / p.measured_ms) ** 2 for p in points)
+def _place(xs: Sequence[float], x: npt.NDArray[np.float64]) -> _Place:
+    """Return after which recorded value each one lies, and how far towards the next."""
+    after = np.clip(np.searchsorted(xs, x), 1, len(xs) - 1) - 1
+    recorded = np.array(xs)
+    return after, (x - recorded[after]) / (recorded[after + 1] - recorded[after])
 
 
-def _between(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
+def _between(
+    place: _Place, recorded: Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float64]]
+) -> npt.NDArray[np.float64]:
     """Interpolate on a line with kinks; beyond its ends the outer pieces go on."""
-    place = min(max(bisect.bisect_left(xs, x), 1), len(xs) - 1)
-    slope = (ys[place] - ys[place - 1]) / (xs[place] - xs[place - 1])
-    return ys[place - 1] + slope * (x - xs[place - 1])
+    after, part = place
+    low = recorded(after)
+    return low + part[:, None] * (recorded(after + 1) - low)
 
 
 @dataclass(frozen=True)
@@ -282,13 +342,19 @@ class ChipFit:
     errors: dict[tuple[str, str], Agreement]
 
     def __str__(self) -> str:
-        fit = self.fit
+        fit, now = self.fit, self.in_use
+        latency = ""
+        if fit.constants.latency is not None and now.latency is not None:
+            latency = (
+                f", latency {fit.constants.latency * 1e6:.1f} µs ± {fit.latency_error:.0%} "
+                f"(in use {now.latency * 1e6:.2f})"
+            )
         words = [
             f"{self.chip}: fitted on {fit.points} kernels of {fit.tasks} shapes: "
             f"{fit.constants.frequency / 1e9:.3f} GHz ± {fit.frequency_error:.1%} "
-            f"(in use {self.in_use.frequency / 1e9:g}), "
+            f"(in use {now.frequency / 1e9:g}), "
             f"HBM {fit.constants.hbm_rate / 1e9:.0f} GB/s ± {fit.hbm_error:.1%} "
-            f"(in use {self.in_use.hbm_rate / 1e9:.0f})"
+            f"(in use {now.hbm_rate / 1e9:.0f}){latency}"
         ]
         words += [
             f"rms log error of {half}, constants {which}: {found.rms_log_error:.3f} "
@@ -309,20 +375,24 @@ def to_fit_on(record: Comparison, chip: str) -> list[Compared]:
 
 
 def in_use(chip: str) -> Constants:
-    """Return the constants that estimates are made with."""
-    return Constants(CLOCKS[chip].frequency.value, CLOCKS[chip].hbm_rate.value)
+    """Return the constants that estimates are made with; a latency where it is a fitted one."""
+    clock = CLOCKS[chip]
+    frequency, latency = clock.frequency.value, clock.read_latency
+    return Constants(
+        frequency, clock.hbm_rate.value, latency.value / frequency if latency.fitted else None
+    )
 
 
 def fits(record: Comparison) -> tuple[ChipFit, ...]:
     """Fit each chip's constants on one half of the record's shapes, and judge them on both.
 
-    They are fitted on what `to_fit_on` returns. A chip with fewer than 2 kernels in the fitted half
-    is left out.
+    They are fitted on what `to_fit_on` returns. A chip with fewer than `FEWEST` kernels in the
+    fitted half is left out.
     """
     found = []
     for chip in CLOCKS:
         fit_on, held_out = halves(to_fit_on(record, chip))
-        if len(fit_on) < 2:
+        if len(fit_on) < FEWEST:
             continue
         now = in_use(chip)
         fit = fitted(fit_on, now)
@@ -334,3 +404,49 @@ def fits(record: Comparison) -> tuple[ChipFit, ...]:
         }
         found.append(ChipFit(chip, fit, now, errors))
     return tuple(found)
+
+
+def crossed(
+    points: Sequence[Compared], around: Constants, *, latencies: Sequence[float] = ()
+) -> list[Compared]:
+    """Return points, each as it would be estimated with constants that have not seen it.
+
+    Args:
+      points: as of `fitted`.
+      around: as of `fitted`.
+      latencies: as of `fitted`.
+
+    Returns:
+      Both halves, each priced with constants fitted on the other.
+
+    Raises:
+      FitError: a half has fewer points than there are constants, or a point has no cycles.
+    """
+    one, other = halves(points)
+    return [
+        priced
+        for seen, judged in ((one, other), (other, one))
+        for priced in with_constants(
+            judged, fitted(seen, around, latencies=latencies, errors=False).constants
+        )
+    ]
+
+
+def judged(record: Comparison) -> Comparison:
+    """Return a record in which each point that constants are fitted on has its `unseen_ms`.
+
+    A chip with too few kernels in one of the halves is left without.
+    """
+    unseen: dict[str, float | None] = {}
+    for chip in CLOCKS:
+        points = to_fit_on(record, chip)
+        if min(map(len, halves(points))) >= FEWEST:
+            unseen |= {it.name: it.estimated_ms for it in crossed(points, in_use(chip))}
+    return replace(
+        record,
+        points=tuple(replace(it, unseen_ms=_short(unseen.get(it.name))) for it in record.points),
+    )
+
+
+def _short(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else float(f"{milliseconds:.6g}")

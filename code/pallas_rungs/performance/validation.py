@@ -60,6 +60,8 @@ class Compared:
       cycles: what a run takes in cycles at each of them; empty where it was not recorded.
       latencies: cycles that a transfer's bytes may be under way, in ascending order.
       late: for each of them, what a run takes in cycles at each of `byte_cycles`.
+      unseen_ms: the estimate with constants fitted on the half of the shapes that the point is not
+        in; None where constants are never fitted on such a point.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Compared:
     cycles: tuple[float, ...] = ()
     latencies: tuple[float, ...] = ()
     late: tuple[tuple[float, ...], ...] = ()
+    unseen_ms: float | None = None
 
     @property
     def pallas(self) -> bool:
@@ -288,6 +291,13 @@ def agreement(pairs: Iterable[tuple[float, float]]) -> Agreement:
 def of_estimates(points: Iterable[Compared]) -> Agreement:
     """Say how near the estimates of points are to their measurements."""
     return agreement((point.ratio * point.measured_ms, point.measured_ms) for point in points)
+
+
+def of_unseen(points: Iterable[Compared]) -> Agreement:
+    """Say how near estimates are whose constants were fitted without the point that they are of."""
+    return agreement(
+        (point.unseen_ms or point.ratio * point.measured_ms, point.measured_ms) for point in points
+    )
 
 
 def priced(point: Compared, milliseconds: float) -> Compared:

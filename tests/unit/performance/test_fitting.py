@@ -15,32 +15,57 @@ from pallas_rungs.performance.fitting import (
     RATES,
     Constants,
     FitError,
+    crossed,
     fits,
     fitted,
     fitted_overhead,
-    fitted_with_latency,
     half_of,
     halves,
-    milliseconds,
+    in_use,
+    judged,
     task_of,
+    to_fit_on,
     with_constants,
     with_overhead,
 )
-from pallas_rungs.performance.validation import Compared, Comparison, constants_of
+from pallas_rungs.performance.validation import (
+    Compared,
+    Comparison,
+    comparison,
+    constants_of,
+    of_estimates,
+    of_unseen,
+)
 
 TRUE = Constants(1.6e9, 900e9)
 AROUND = Constants(1.5e9, 1000e9)
 BYTE = AROUND.frequency / AROUND.hbm_rate
 
 
+def milliseconds(point: Compared, constants: Constants) -> float:
+    """What a point takes with other constants."""
+    (priced,) = with_constants([point], constants)
+    return priced.ratio * priced.measured_ms
+
+
 def kernel(
-    place: int, issue: float, moved: float, *, error: float = 0.0, shapes: str = ""
+    place: int,
+    issue: float,
+    moved: float,
+    *,
+    transfers: int = 0,
+    error: float = 0.0,
+    shapes: str = "",
+    true: Constants = TRUE,
 ) -> Compared:
     """A kernel that issues so many cycles while it moves so many bytes, and waits for the longer.
 
-    It is measured as a chip with the constants `TRUE` would take, times e to the error.
+    Beside that it waits for so many transfers, one after the other. It is measured as a chip with
+    the constants `true` would take, times e to the error.
     """
     bytes_at = tuple(times * BYTE for times in RATES)
+    latencies = tuple(AROUND.frequency * seconds for seconds in LATENCIES)
+    cycles = tuple(max(issue, moved * byte) + 0.1 * moved * byte for byte in bytes_at)
     point = Compared(
         name=f"v5e/ragged_dot/{place}",
         chip="v5e",
@@ -50,9 +75,11 @@ def kernel(
         measured_ms=1.0,
         estimated_ms=1.0,
         byte_cycles=bytes_at,
-        cycles=tuple(max(issue, moved * byte) + 0.1 * moved * byte for byte in bytes_at),
+        cycles=cycles,
+        latencies=latencies,
+        late=tuple(tuple(each + transfers * late for each in cycles) for late in latencies),
     )
-    return replace(point, measured_ms=milliseconds(point, TRUE) * math.exp(error))
+    return replace(point, measured_ms=milliseconds(point, true) * math.exp(error))
 
 
 def kernels(error: float = 0.0) -> list[Compared]:
@@ -105,7 +132,7 @@ def test_prices_between_and_beyond_recorded_rates_follow_the_line() -> None:
 def test_a_point_without_cycles_and_too_few_points_are_refused() -> None:
     with pytest.raises(FitError, match="v5e/ragged_dot/0: its cycles were not recorded"):
         milliseconds(replace(kernel(0, 1.0, 1.0), cycles=()), AROUND)
-    with pytest.raises(FitError, match="1 points: two constants need 2"):
+    with pytest.raises(FitError, match="1 points: 2 constants need 2"):
         fitted(kernels()[:1], AROUND)
 
 
@@ -168,19 +195,77 @@ def test_an_overhead_for_each_program_is_found_again() -> None:
         fitted_overhead([*points, replace(points[0], programs=0)])
 
 
+def waiting(true: Constants) -> list[Compared]:
+    """Sixteen kernels, every other one with 2000 transfers that it waits for."""
+    return [
+        kernel(
+            place,
+            1e6,
+            1e8 if place < 8 else 4e9,
+            transfers=2000 if place % 2 else 0,
+            true=true,
+        )
+        for place in range(16)
+    ]
+
+
 def test_a_latency_is_found_again() -> None:
     true = Constants(TRUE.frequency, TRUE.hbm_rate, 0.8e-6)
-    latencies = tuple(1.5e9 * seconds for seconds in LATENCIES)
-    points = []
-    for each in kernels():
-        # Every other one waits for 2000 transfers, one after the other.
-        transfers = 2000 if len(points) % 2 else 0
-        late = tuple(tuple(c + transfers * cycles for c in each.cycles) for cycles in latencies)
-        point = replace(each, latencies=latencies, late=late)
-        points.append(replace(point, measured_ms=milliseconds(point, true)))
-    found = fitted_with_latency(points, AROUND)
-    assert found.latency == pytest.approx(0.8e-6)
-    assert found.frequency == pytest.approx(true.frequency, rel=0.01)
-    assert found.hbm_rate == pytest.approx(true.hbm_rate, rel=0.01)
-    with pytest.raises(FitError, match="its cycles were not recorded"):
-        fitted_with_latency(kernels(), AROUND)
+    found = fitted(waiting(true), replace(AROUND, latency=0.5e-6))
+    assert found.constants.latency == pytest.approx(0.8e-6)
+    assert found.constants.frequency == pytest.approx(true.frequency, rel=0.01)
+    assert found.constants.hbm_rate == pytest.approx(true.hbm_rate, rel=0.01)
+    assert found.latency_error < 0.05
+    assert found.edge == ()
+
+
+def test_a_latency_can_be_given_and_one_at_the_edge_is_told() -> None:
+    points = waiting(Constants(TRUE.frequency, TRUE.hbm_rate, 0.8e-6))
+    around = replace(AROUND, latency=0.5e-6)
+    given = fitted(points, around, latencies=[0.3e-6])
+    assert given.constants.latency == pytest.approx(0.3e-6)
+    assert given.rms_log_error > 0.1
+    assert given.edge == ()
+    assert fitted(points, around, latencies=[0.3e-6, 0.5e-6]).edge == ("latency",)
+    with pytest.raises(FitError, match="2 points: 3 constants need 3"):
+        fitted(points[:2], around)
+
+
+def test_points_recorded_at_other_rates_are_not_mixed() -> None:
+    points = kernels()
+    other = replace(points[1], byte_cycles=tuple(2 * each for each in points[1].byte_cycles))
+    with pytest.raises(FitError, match="v5e/ragged_dot/1: its cycles were recorded at other rates"):
+        fitted([points[0], other, *points[2:]], AROUND)
+
+
+def test_each_half_is_judged_by_constants_that_have_not_seen_it() -> None:
+    # One half was measured on a chip with a clock a tenth faster than the other half's.
+    fast = replace(TRUE, frequency=1.1 * TRUE.frequency, hbm_rate=1.1 * TRUE.hbm_rate)
+    points = [
+        kernel(place, 1e6, 4e9 if place % 2 else 0.0, true=fast if in_first else TRUE)
+        for place in range(16)
+        for in_first in [half_of(f"lhs bf16[{place + 1},128], rhs bf16[128,128]") == FITTED]
+    ]
+    found = crossed(points, AROUND)
+    assert {each.name for each in found} == {each.name for each in points}
+    for each in found:
+        expected = 1.1 if half_of(each.shapes) == FITTED else 1 / 1.1
+        assert each.ratio == pytest.approx(expected, rel=5e-3)
+
+
+def test_the_record_holds_what_constants_fitted_elsewhere_estimate() -> None:
+    record = comparison()
+    anew = judged(record)
+    assert [it.unseen_ms for it in anew.points] == [it.unseen_ms for it in record.points]
+    for chip in ("v5e", "v5p", "v6e", "tpu7x"):
+        points = to_fit_on(record, chip)
+        assert all(it.unseen_ms for it in points)
+        assert of_unseen(points).rms_log_error == pytest.approx(
+            of_estimates(crossed(points, in_use(chip))).rms_log_error, rel=1e-3
+        )
+    assert not any(it.unseen_ms for it in record.points if not it.pallas)
+
+
+def test_a_chip_with_few_points_has_none_that_is_unseen() -> None:
+    record = Comparison(("2026-01-01", "2026-01-01"), {}, "", {}, tuple(kernels()[:3]), {})
+    assert judged(record) == record
