@@ -118,7 +118,7 @@ def words_of(values: np.ndarray) -> tuple[int, ...] | None:
     size = values.dtype.itemsize
     if size not in _AS_INTEGERS or str(values.dtype).endswith(_SUB_BYTE):
         return None
-    numbers = np.ascontiguousarray(values).view(_AS_INTEGERS[size]).reshape(values.shape)
+    numbers: Any = np.ascontiguousarray(values).view(_AS_INTEGERS[size]).reshape(values.shape)
     if numbers.ndim == 0 or (numbers.ndim == 1 and size == 4):
         return tuple(int(number) for number in numbers.reshape(-1))
     if not numbers.size:

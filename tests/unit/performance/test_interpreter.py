@@ -209,7 +209,7 @@ def bits(value: float) -> int:
         ("sceil.f32 %a", (float("inf"),), bits(float("inf"))),
         ("sadd.f32 -1.5, %a", (4.0,), bits(2.5)),
         ("ssub.f32 %a, %b", (4.0, 0.5), bits(3.5)),
-        ("smul.f32 %a, %b", (0.1, 3.0), bits(np.float32(0.1) * np.float32(3.0))),
+        ("smul.f32 %a, %b", (0.1, 3.0), bits(float(np.float32(0.1) * np.float32(3.0)))),
         ("smul.f32 %a, 1e+38", (1e38,), bits(float("inf"))),
         ("sadd.f32 -1.1754944e-38, %a", (1.0,), bits(1.0)),
         ("scvt.f32.s32 %a", (-7.0,), -7),

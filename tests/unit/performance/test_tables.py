@@ -32,10 +32,10 @@ SHAPES = ((12,), (300,), (12, 3), (3, 12), (9, 140), (2, 5, 12), (12, 2, 3), (2,
 INTEGERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 FLOATS = ("float32", "bfloat16")
 
-Place = Callable[[jax.Array, Any], jax.Array]
+Place = Callable[[jax.Array, Any], Any]
 
 
-def gather(place: Place, table: Any, x: jax.Array, name: str = "gather") -> jax.Array:
+def gather(place: Place, table: Any, x: jax.Array, name: str = "gather") -> Any:
     """Read the blocks that a table tells; `place` reads one of its numbers for each step."""
 
     def body(_: Any, x_ref: Any, o_ref: Any) -> None:
@@ -64,7 +64,7 @@ def walk(step: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(reversed(found))
 
 
-def walked(step: jax.Array, ref: Any) -> jax.Array:
+def walked(step: jax.Array, ref: Any) -> Any:
     """The block of a step; of a scalar its multiples."""
     number = ref[walk(step, ref.shape)].astype(jnp.int32)
     return number if ref.shape else step * number
@@ -176,7 +176,7 @@ def test_a_table_without_numbers_is_the_compilers_to_refuse() -> None:
     ],
 )
 def test_a_scalar_is_followed_with_its_sign(number: Any, shift: int) -> None:
-    def place(step: jax.Array, ref: Any) -> jax.Array:
+    def place(step: jax.Array, ref: Any) -> Any:
         return step * (ref[()].astype(jnp.int32) + shift)
 
     found = estimate(partial(gather, place), np.asarray(number), X)
@@ -187,7 +187,7 @@ def test_a_scalar_is_followed_with_its_sign(number: Any, shift: int) -> None:
 def test_a_word_with_the_highest_bit_is_followed() -> None:
     table = np.array([1 << 31, 1, (1 << 31) + 2, 3] * 3, np.uint32)
 
-    def place(step: jax.Array, ref: Any) -> jax.Array:
+    def place(step: jax.Array, ref: Any) -> Any:
         return (ref[step] >> jnp.uint32(31)).astype(jnp.int32)
 
     found = estimate(partial(gather, place), table, X)
@@ -195,7 +195,7 @@ def test_a_word_with_the_highest_bit_is_followed() -> None:
     assert found.main.hbm_read_bytes // BLOCK_BYTES == STEPS
 
 
-def flagged(spec: pl.BlockSpec, at: Callable[[], Any], table: Any, x: jax.Array) -> jax.Array:
+def flagged(spec: pl.BlockSpec, at: Callable[[], Any], table: Any, x: jax.Array) -> Any:
     """A body copies a block where its table in SMEM holds a one."""
 
     def body(t_ref: Any, x_ref: Any, o_ref: Any, held: Any, done: Any) -> None:
