@@ -144,7 +144,9 @@ def guessed(*tests: str) -> list[str]:
         f"%s{each}_s{each} = sld [smem:[#allocation{each} + %s2_s0]]" for each in (6, 7)
     )
     start = READ.format(8).replace("[thread:$0]", "(%p8_p8)")
-    return list(estimated([*loop(12, first, second, *tests, start), ""], {}).unresolved)
+    ends = "%s1_s1 = smov 0 ;; %s2_s2 = smov 0"
+    text = [*loop(12, first, second, *tests, ends, start), ""]
+    return list(estimated(text, {}).unresolved)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,9 @@ def guessed(*tests: str) -> list[str]:
     ids=["truth values", "halves of words", "two names", "a number", "one"],
 )
 def test_a_guess_is_told_whatever_it_is_tested_for(tests: tuple[str, ...]) -> None:
-    assert guessed(*tests)
+    told = guessed(*tests)
+    assert told
+    assert all(name.startswith("SMEM") for name in told)
 
 
 def test_of_two_guesses_the_one_that_matters_is_told() -> None:

@@ -247,6 +247,13 @@ def test_bytes_are_those_that_each_core_moves_and_both_wait_for_the_last(core: i
     assert copied.top_level
 
 
+def test_a_core_with_less_to_do_waits_for_the_other_before_the_next_kernel() -> None:
+    kernel = {"fusion.1": of_core(0), "softmax.1": of_core(1)}
+    hlo = HLO.replace("while(%softmax.1)", "tuple(%softmax.1)").replace("condition=%cond, ", "")
+    calls = [CALL.format(2, "fusion.1"), CALL.format(3, "softmax.1")]
+    assert estimated({"TLP": listing(*calls), **kernel}, hlo, chip="v5p").cycles == 2 + 11 + 11
+
+
 def test_a_guess_of_a_table_that_is_given_says_that_its_layout_is_not_known() -> None:
     table = "%s1_s1 = inlined_call_operand.<no memory space> [shape: s4[1], index: 0, kind: input]"
     skips = [table, "%p1_p0 = scmp.lt.s32.totalorder %s1_s1, 5", branch(10, "(%p1_p0)"), *[""] * 9]
