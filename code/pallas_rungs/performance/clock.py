@@ -162,7 +162,7 @@ CLOCKS: Final = {
             share=(0.65, _MEDIANS),
             latencies=(696, 600, _PROBED),
             granule=32,
-            delay_slots=5,
+            delay_slots=6,
         ),
     )
 }

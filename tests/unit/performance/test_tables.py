@@ -124,7 +124,7 @@ def test_a_table_of_floats_is_followed_in_every_shape(dtype: str) -> None:
     followed((dtype,), SHAPES, "v6e")
 
 
-@pytest.mark.parametrize("chip", ["v5p", "v6e", "v4"])
+@pytest.mark.parametrize("chip", ["v5p", "v6e", "v4", "tpu7x"])
 def test_the_other_chips_follow_tables_as_well(chip: str) -> None:
     floats = FLOATS if chip != "v4" else ()
     followed(("bool", "int8", "int32", *floats), ((12,), (3, 12), (2, 5, 12), ()), chip)
