@@ -17,7 +17,7 @@ Three facts of the listing make it a program that can be executed:
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -278,8 +278,17 @@ def split_operands(text: str) -> list[str]:
 
 
 def _needed(operations: list[Operation]) -> set[str]:
-    """Names of the values that what has an effect depends on."""
+    """Names of the values that what has an effect depends on.
+
+    A result that waits in a queue is needed with all that pops it: which part a pop takes is told
+    by how many were before it, used or not.
+    """
     makers = {operation.result: operation for operation in operations if operation.result}
+    pops: defaultdict[str, list[str]] = defaultdict(list)
+    for operation in operations:
+        if operation.stem == "spop":
+            for name in operation.reads():
+                pops[name].append(operation.result)
     needed: set[str] = set()
     waiting = [
         name for operation in operations if operation.has_effect for name in operation.reads()
@@ -291,6 +300,7 @@ def _needed(operations: list[Operation]) -> set[str]:
         needed.add(name)
         if name in makers:
             waiting += makers[name].reads()
+            waiting += pops[name] if makers[name].stem in QUEUED else []
     return needed
 
 

@@ -55,14 +55,14 @@ def estimate_compiled(compiled: Compiled, name: str) -> dict[str, Any]:
     from pallas_rungs.ladder import swap
     from pallas_rungs.performance.estimate import Program as Prepared
     from pallas_rungs.performance.estimate import estimate_of
-    from pallas_rungs.performance.operands import integer_operands
+    from pallas_rungs.performance.operands import known_operands
 
     if compiled.devices > 1:
         return {"none": f"the program spans {compiled.devices} devices; an estimate is of one"}
     program = compiled.program
     try:
         closed = swap.without_debug_prints(swap.with_interpreter(program.jaxpr, False))
-        operands = integer_operands(closed, program.arrays)
+        operands = known_operands(closed, program.arrays)
         prepared = Prepared(name, (), compiled.chip, b"", operands)
         found = estimate_of(prepared, compiled.dumps).to_json()
     except Exception as error:

@@ -181,7 +181,7 @@ CLOCKS: Final = {
             share=(0.65, _MEDIANS),
             latency=(1665, _MEDIANS),
             granule=32,
-            delay_slots=5,
+            delay_slots=6,
         ),
     )
 }

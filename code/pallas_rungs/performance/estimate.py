@@ -28,7 +28,7 @@ from pallas_rungs.performance.accuracy import accuracy_of
 from pallas_rungs.performance.clock import Clock, clock_of
 from pallas_rungs.performance.kernel import KernelEstimate
 from pallas_rungs.performance.module import TOP_LEVEL, ModuleEstimate, estimate_module
-from pallas_rungs.performance.operands import KernelOperands, integer_operands
+from pallas_rungs.performance.operands import KernelOperands, known_operands
 from pallas_rungs.performance.provenance import argument
 
 METHOD: Final = "scalar program executed and DMAs simulated, from libtpu's final schedule"
@@ -189,7 +189,7 @@ class Program:
       arguments: its arguments' dtypes and shapes.
       chip: the chip's name.
       exported: the program as a compiler takes it.
-      operands: values of the kernels' integer operands, as far as they are known.
+      operands: values of the kernels' tables and scalars, as far as they are known.
     """
 
     name: str
@@ -218,7 +218,7 @@ def prepare(
     with jax.sharding.use_abstract_mesh(abstract_mesh(clock.chip)):
         closed = call.trace(*shaped).jaxpr
         exported = export.export(call, platforms=["tpu"])(*shaped)
-        operands = integer_operands(closed, arrays)
+        operands = known_operands(closed, arrays)
     if exported.nr_devices > 1:
         raise EstimateError(
             "refused",

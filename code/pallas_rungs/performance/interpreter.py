@@ -7,9 +7,13 @@ shows in the estimate and is not silently zero.
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from pallas_rungs.ir.scalar_program import QUEUED, Block, Operation, ScalarProgram
 from pallas_rungs.performance.dma import MEMORIES
@@ -26,6 +30,15 @@ _SPACES_TOLD: Final = re.compile(r"(\w+)-to-(\w+)")
 
 _POINTS_INTO: Final = re.compile(r"([^\[\s]+) \[#\w+\]")
 """In `%s33_s14, 1 [#allocation5]` the brackets remark what the sum points into, and add nothing."""
+
+_REAL: Final = re.compile(r"-?(?:\d+\.\d*|\d+(?:\.\d+)?e[+-]?\d+)")
+_OF_REALS: Final[dict[str, Callable[..., float]]] = {
+    "sadd.f32": lambda x, y: x + y,
+    "ssub.f32": lambda x, y: x - y,
+    "smul.f32": lambda x, y: x * y,
+    "sfloor.f32": lambda x: math.floor(x) if math.isfinite(x) else x,
+    "sceil.f32": lambda x: math.ceil(x) if math.isfinite(x) else x,
+}
 
 _COMPARE: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _LOGIC: Final = {
@@ -48,6 +61,18 @@ def wrapped(value: int) -> int:
     return (value + 0x80000000 & _MASK) - 0x80000000
 
 
+def real(word: int) -> float:
+    """Return the float32 that a word holds."""
+    (value,) = struct.unpack("<f", struct.pack("<i", word))
+    return float(value)
+
+
+def word_of(value: float) -> int:
+    """Return the word that holds the float32 next to a value; infinity is beyond the largest."""
+    (word,) = struct.unpack("<i", np.float32(value).tobytes())
+    return int(word)
+
+
 def run(program: ScalarProgram, machine: Machine) -> None:
     """Execute a program on a machine."""
     Translation(program).run(machine)
@@ -60,14 +85,18 @@ class Translation:
       program: what was translated.
       source: the function's text.
       not_understood: instructions that became guesses, with where they stand and why.
+      compared: constants that something is compared with.
+      asks_for_the_core: whether it reads which core it runs on: else all cores take one course.
     """
 
     def __init__(self, program: ScalarProgram) -> None:
         self.program = program
         self.not_understood: list[str] = []
+        self.asks_for_the_core = False
+        self.compared = tuple(sorted(self._compared_with()))
         self._allocations: dict[str, int] = {}
         self.source = "\n".join(self._function())
-        held: dict[str, Callable[[Machine], None]] = {}
+        held: dict[str, Any] = {"of_reals": _of_reals, "whole": _whole}
         exec(compile(self.source, f"<scalar program of {program.name}>", "exec"), held)
         self._run = held["run"]
 
@@ -76,6 +105,16 @@ class Translation:
         for what in self.not_understood:
             machine.unresolved[what] += 0
         self._run(machine)
+
+    def _compared_with(self) -> set[int]:
+        return {
+            wrapped(int(operand, 0))
+            for block in self.program.blocks
+            for operation in block.operations
+            if operation.stem == "scmp"
+            for operand in operation.operands
+            if _NUMBER.fullmatch(operand.strip())
+        }
 
     def _function(self) -> Iterator[str]:
         bodies = [list(self._body(number)) for number in range(len(self.program.blocks))]
@@ -181,6 +220,10 @@ class Translation:
             return f"({number})" if number < 0 else str(number)
         raise NotUnderstoodError(f"the operand {text!r} is neither a register nor a number")
 
+    def _real(self, text: str) -> str:
+        """Return the Python expression of an operand of an instruction of float32."""
+        return str(word_of(float(text))) if _REAL.fullmatch(text.strip()) else self._value(text)
+
     def _address(self, text: str) -> str:
         """Return the sum of the allocations, registers and offsets that an address names."""
         terms = []
@@ -234,8 +277,9 @@ class Translation:
         opcode, stem = operation.opcode, operation.stem
         operands = operation.operands
         if stem == "sld":
-            if "core id" in operation.instruction.comment:
-                return "0"  # the cores of a device have the same work: the first is followed
+            if "core id" in operation.instruction.comment and "_spill" not in operands[0]:
+                self.asks_for_the_core = True
+                return "m.core"
             where = self._address(operands[0])
             what = f"SMEM {operands[0]}, which nothing wrote before bundle {operation.bundle:#x}"
             return f"load({where},{what!r})"
@@ -249,7 +293,12 @@ class Translation:
             return "0"
         if stem in ("smov", "int_to_ptr"):
             return self._value(operands[-1].rpartition("]")[2] if stem != "smov" else operands[-1])
+        if opcode in _OF_REALS:
+            return f"of_reals({opcode!r},{','.join(map(self._real, operands))})"
         values = [self._value(operand) for operand in operands]
+        if opcode == "scvt.f32.s32" and len(values) == 1:
+            what = f"how bundle {operation.bundle:#x} rounds a number to a whole one"
+            return f"whole(m,{values[0]},{what!r})"
         if stem in _LOGIC:
             return _LOGIC[stem].format(*values)
         if stem == "scalar_select":
@@ -362,6 +411,19 @@ class Translation:
         if told := _SPACES_TOLD.search(operation.instruction.comment):
             return told.groups(), places
         return tuple(self.program.spaces.get(place, "") for place in places), places
+
+
+def _of_reals(opcode: str, *words: int) -> int:
+    """Compute an instruction of float32 words."""
+    with np.errstate(all="ignore"):
+        return word_of(_OF_REALS[opcode](*map(real, words)))
+
+
+def _whole(machine: Machine, word: int, what: str) -> int:
+    """Convert a float32 to int32; a guess where it is not whole, or too large."""
+    value = real(word)
+    fits = math.isfinite(value) and value == int(value) and abs(value) < 1 << 31
+    return int(value) if fits else machine.unknown(what)
 
 
 def _wrapping(expression: str) -> str:

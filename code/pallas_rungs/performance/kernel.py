@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Self
@@ -15,7 +15,14 @@ from pallas_rungs.ir.utilization import Utilization, read_utilization
 from pallas_rungs.performance.clock import Clock
 from pallas_rungs.performance.dma import DmaEngine
 from pallas_rungs.performance.interpreter import Translation
-from pallas_rungs.performance.machine import MOST_BLOCKS, VARIATIONS, Call, Machine
+from pallas_rungs.performance.machine import (
+    MOST_BLOCKS,
+    VARIATIONS,
+    Call,
+    Machine,
+    Variation,
+    constant,
+)
 
 STALLED: Final = 0.25
 """Share of the cycles lost to DMAs from which they are what a kernel is bound by."""
@@ -67,7 +74,8 @@ class KernelEstimate:
       name: the HLO instruction.
       pallas: whether it is a Pallas kernel; else it is XLA's own code.
       times: how often the module executes it.
-      cycles: issue and stalls.
+      cycles: issue and stalls, of the core that takes longest; so are the figures below that do not
+        say that they are of all cores.
       issue_cycles: bundles issued.
       stall_cycles: cycles lost to waiting for DMAs and semaphores.
       steps: trips of the outermost loop with most cycles, 1 without a loop. A Pallas pipeline makes
@@ -75,11 +83,10 @@ class KernelEstimate:
       cycles_per_step: cycles of that loop for each trip.
       outside_cycles: cycles spent outside of that loop.
       bundles: bundles of the code.
-      hbm_read_bytes: bytes that its DMAs read from HBM, those of all cores. Each is taken to move
-        as many as the first: twice too many where v5p's second core has nothing to do, as in a
-        kernel whose grid has no parallel axis.
+      hbm_read_bytes: bytes that its DMAs read from HBM, those of all cores. Each core is followed
+        by itself: v5p's second one has nothing to do where a grid has no parallel axis.
       hbm_written_bytes: bytes that its DMAs write to HBM, likewise.
-      dmas: DMAs started by one core.
+      dmas: DMAs that it starts.
       vmem_bytes: VMEM that the compiler gave it; 0 where it tells none.
       spills: stores of vector registers for want of registers, executed.
       fills: loads of them again, executed.
@@ -131,7 +138,7 @@ class KernelProgram:
       listing: the text of `packed-bundles-post-ra`.
       clock: the chip's constants.
       utilization: the text of the utilisation table; empty where there is none.
-      operands: integer operands whose values are known, flat, by their index.
+      operands: words in SMEM of the operands whose values are known, by their index.
 
     Raises:
       IRError: the texts are not as their readers know them.
@@ -166,7 +173,7 @@ class KernelProgram:
     def with_clock(self, clock: Clock) -> KernelProgram:
         """Return the same program with other constants of the same chip; nothing is read again."""
         other = copy.copy(self)
-        other.__dict__.pop("alone", None)
+        other.__dict__.pop("cores", None)
         other.clock = clock
         return other
 
@@ -177,26 +184,29 @@ class KernelProgram:
     def executed(
         self,
         *,
+        core: int = 0,
         start: float = 0.0,
         dma: DmaEngine | None = None,
         call: Call | None = None,
         guess: int = 0,
         varied: frozenset[str] = frozenset(),
-        variation: Callable[[int], int] = VARIATIONS[0],
+        variation: Variation = VARIATIONS[0],
         most_blocks: int = MOST_BLOCKS,
     ) -> Machine:
         """Execute the program and return the machine that it ran on.
 
         Args:
+          core: which of the chip's cores executes it.
           start: the cycle when it begins.
           dma: a DMA engine that is in use already.
           call: what calls of other programs do.
           guess: the value taken for what is not known.
           varied: names of guesses that take another value at each reading.
-          variation: that value, by the number of the reading.
+          variation: that value, by the number of the reading and the name.
           most_blocks: blocks that are executed before the run is given up.
         """
         machine = self.machine(
+            core=core,
             dma=dma,
             call=call,
             guess=guess,
@@ -209,9 +219,17 @@ class KernelProgram:
         return machine
 
     @cached_property
+    def cores(self) -> tuple[Machine, ...]:
+        """The machines on which each core executed it, by itself; they are not to be changed."""
+        count = int(self.clock.cores.value)
+        if self.translation.asks_for_the_core:
+            return tuple(self.executed(core=core) for core in range(count))
+        return (self.executed(),) * count
+
+    @property
     def alone(self) -> Machine:
-        """The machine on which the program was executed by itself; it is not to be changed."""
-        return self.executed()
+        """That of the core that takes longest: the program ends with it."""
+        return max(self.cores, key=lambda machine: machine.time)
 
     def guesses_that_matter(self, machine: Machine, **options: Any) -> dict[str, int]:
         """Return which guesses of a run change it, by taking other values for them.
@@ -226,18 +244,23 @@ class KernelProgram:
 
         blocks = sum(machine.counts)
 
+        ways = list(VARIATIONS)
+        if blocks * len(self.translation.compared) <= _FEW_BLOCKS:
+            ways += [constant(value) for value in self.translation.compared]
+
         def matters(*varied: str) -> bool:
             return any(
                 not _same(
                     machine,
                     self.executed(
+                        core=machine.core,
                         varied=frozenset(varied),
                         variation=variation,
                         most_blocks=blocks + 1,  # one more, and it took another course
                         **options,
                     ),
                 )
-                for variation in VARIATIONS
+                for variation in ways
             )
 
         if not matters(*names):
@@ -257,16 +280,20 @@ class KernelProgram:
           times: how often the module executes it.
           vmem_bytes: VMEM that the compiler gave it.
         """
-        machine = self.alone
-        unresolved = self.guesses_that_matter(machine)
+        cores, machine = self.cores, self.alone
+        unresolved: dict[str, int] = {}
+        for core in {id(core): core for core in cores}.values():
+            for what, count in self.guesses_that_matter(core).items():
+                unresolved[what] = max(count, unresolved.get(what, 0))
         for opcode in self.program.unknown:
             unresolved[f"the instruction {opcode}"] = 1
         given_up = ""
-        if machine.endless:
+        if any(core.endless for core in cores):
             given_up = "its end hangs on values that are not known: every bundle is counted once"
             machine = self.machine()
             machine.counts = [1] * len(self.program.blocks)
             machine.time = float(self.program.bundles)
+            cores = (machine,) * len(cores)
         loops, occupancy = self._loops(machine), self._occupancy(machine)
         outer = [loop for loop in loops if loop.depth == 0 and loop.trips]
         main = max(outer, key=lambda loop: loop.cycles) if outer else None
@@ -281,8 +308,8 @@ class KernelProgram:
             cycles_per_step=main.cycles / main.trips if main else machine.time,
             outside_cycles=machine.time - (main.cycles if main else 0.0),
             bundles=self.program.bundles,
-            hbm_read_bytes=machine.engine.read_bytes * int(self.clock.cores.value),
-            hbm_written_bytes=machine.engine.written_bytes * int(self.clock.cores.value),
+            hbm_read_bytes=sum(core.engine.read_bytes for core in cores),
+            hbm_written_bytes=sum(core.engine.written_bytes for core in cores),
             dmas=machine.engine.started,
             vmem_bytes=vmem_bytes,
             spills=self._executed_of(machine, "spills"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,19 +24,42 @@ MOST_BLOCKS: Final = 10_000_000
 MOST_BLOCKS_AFTER_A_GUESS: Final = 2_000_000
 """The same where a value had to be guessed, on which the end may hang."""
 
-VARIATIONS: Final[tuple[Callable[[int], int], ...]] = (
-    lambda reading: 2 + reading % 5,
-    lambda reading: (1 << 20) + reading,
-    lambda reading: -reading,
+
+def _mixed(reading: int, name: str) -> int:
+    """Return zero at every other reading or so, and else a number with bits in each of its bytes.
+
+    What reads a truth value, or some bits of a word, sees no change among numbers that are all
+    small, large or negative; nor do two guesses that are compared where they go hand in hand.
+    """
+    word = zlib.crc32(f"{name} {reading}".encode())
+    return 0 if word & 0x1000 else word - ((word & 0x80000000) << 1)
+
+
+Variation = Callable[[int, str], int]
+
+
+def constant(value: int) -> Variation:
+    """Return the variation that is the same value at each reading: one that a program tests for."""
+    return lambda *_: value
+
+
+VARIATIONS: Final[tuple[Variation, ...]] = (
+    lambda reading, _: 2 + reading % 5,
+    lambda reading, _: (1 << 20) + reading,
+    lambda reading, _: -reading,
+    _mixed,
 )
-"""Other values for what is guessed, by the number of the reading: small, large and negative ones.
-A guess is told where one of them changes the run."""
+"""Other values for what is guessed, by the number of the reading and the name of what is guessed:
+small, large and negative ones, and mixed ones. A guess is told where one of them changes the run.
+"""
 
 OPERAND_VALUES: Final = "values of operand"
 BROUGHT: Final = "values that a DMA brought to SMEM"
 """What is not known because it comes from the program's inputs or from another program."""
 
 _AT_ONCE: Final = 20_000
+_WORD: Final = 4
+"""Bytes of a word of SMEM."""
 
 
 def address_of_operand(index: int) -> int:
@@ -64,9 +88,10 @@ class Machine:
     Attributes:
       clock: the chip's constants.
       blocks: how many blocks the program has.
-      operands: integer operands whose values are known, flat, by their index.
+      operands: words in SMEM of the operands whose values are known, by their index.
       dma: the DMA engine; of the calling program where there is one.
       call: what `inlined_call` does; None counts it and lets no time pass.
+      core: which of the chip's cores it is.
       guess: the value taken for what is not known.
       varied: names of what is not known and is taken to be another value at each reading.
       variation: the value of the n-th reading of such a name.
@@ -83,9 +108,10 @@ class Machine:
     operands: Mapping[int, Sequence[int]] = field(default_factory=dict)
     dma: DmaEngine | None = None
     call: Call | None = None
+    core: int = 0
     guess: int = 0
     varied: frozenset[str] = frozenset()
-    variation: Callable[[int], int] = VARIATIONS[0]
+    variation: Variation = VARIATIONS[0]
     time: float = 0.0
     most_blocks: int = MOST_BLOCKS
     counts: list[int] = field(init=False)
@@ -116,7 +142,9 @@ class Machine:
     def unknown(self, what: str) -> int:
         """Guess a value, and note that it was guessed."""
         self.unresolved[what] += 1
-        return self.variation(self.unresolved[what]) if what in self.varied else self.guess
+        if what not in self.varied:
+            return self.guess
+        return self.variation(self.unresolved[what], what)
 
     def load(self, address: int, name: str) -> int:
         """Return a word of SMEM."""
@@ -159,13 +187,20 @@ class Machine:
         done = self.engine.start(now, *spaces, granules)
         self.semaphores.will_rise(flag, done, granules)
         if spaces[1] == "smem":
-            self._fill(*places)
+            self._fill(*places, granules * int(self.clock.granule.value) // _WORD)
 
-    def _fill(self, source: int, target: int) -> None:
-        """Copy an operand to SMEM, where it is one whose values are known."""
+    def _fill(self, source: int, target: int, size: int) -> None:
+        """Copy the first words of an operand to SMEM, where it is one whose values are known.
+
+        What was there before is gone, also where nothing is known of what comes: what addresses
+        count differs from chip to chip, so that a later part of an operand is not known.
+        """
         index = operand_at(source)
-        if index is not None and index in self.operands:
-            for place, value in enumerate(self.operands[index]):
+        known = self.operands.get(index) if index is not None else None
+        for place in range(size):
+            self._memory.pop(target + place, None)
+        if known is not None:
+            for place, value in enumerate(known[:size]):
                 self._memory[target + place] = int(value)
             return
         what = BROUGHT if index is None else f"{OPERAND_VALUES} {index}"

@@ -16,7 +16,6 @@ from typing import Final
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.launches import Launch, Launches, read_launches
 from pallas_rungs.performance.clock import Clock
-from pallas_rungs.performance.dma import DmaEngine
 from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram
 from pallas_rungs.performance.machine import BROUGHT, OPERAND_VALUES, VARIATIONS, Machine
 from pallas_rungs.performance.operands import KernelOperands
@@ -27,8 +26,10 @@ _RUN_TIME_CELLS: Final = 1
 """What the top-level program finds in memory that the run time wrote: that it is to run."""
 
 _ASK: Final = " (give the argument that they come from as a concrete array)"
+_UNREAD: Final = " (they are given, but how {} lies in SMEM is not known here)"
 
 _NUMBER: Final = re.compile(r"\.\d+$")
+_OPERAND: Final = re.compile(rf"{OPERAND_VALUES} (\d+)")
 _BUNDLE: Final = re.compile(r"bundle 0x([0-9a-f]+)")
 
 
@@ -67,7 +68,7 @@ def estimate_module(
       tables: the utilisation tables by program.
       hlo: the optimised HLO.
       clock: the chip's constants.
-      operands: what is known of the kernels' integer operands, in the order of the trace.
+      operands: what is known of the kernels' tables and scalars, in the order of the trace.
 
     Raises:
       IRError: a text is not as its reader knows it.
@@ -91,7 +92,7 @@ class Module:
         self.tables = {_as_file(name): text for name, text in tables.items()}
         self.launches: Launches = read_launches(hlo)
         self.unresolved: list[str] = []
-        self.operands = self._matched(operands)
+        self.given = self._matched(operands)
         self.sources = self._sources()
         self.programs: dict[str, KernelProgram] = {}
 
@@ -110,7 +111,8 @@ class Module:
         again.programs = {name: it.with_clock(clock) for name, it in self.programs.items()}
         kernels = {kernel.name: kernel for kernel in found.kernels}
         if found.top_level:
-            return again._top_level_run(again.programs[TOP_LEVEL], kernels, {}).time
+            tops = again._top_level_runs(again.programs[TOP_LEVEL], kernels, {})
+            return max(top.time for top in tops)
         return sum(
             kernel.times * (kernel.cycles if kernel.given_up else again.programs[name].alone.time)
             for name, kernel in kernels.items()
@@ -127,20 +129,20 @@ class Module:
         cycles = sum(kernel.cycles * kernel.times for kernel in kernels.values())
         read = sum(kernel.hbm_read_bytes * kernel.times for kernel in kernels.values())
         written = sum(kernel.hbm_written_bytes * kernel.times for kernel in kernels.values())
-        top = self._run_top_level(kernels)
-        if top is not None:
-            cycles = top.time
-            cores = int(self.clock.cores.value)
-            read, written = top.engine.read_bytes * cores, top.engine.written_bytes * cores
+        tops = self._run_top_level(kernels)
+        if tops:
+            cycles = max(top.time for top in tops)
+            read = sum(top.engine.read_bytes for top in tops)
+            written = sum(top.engine.written_bytes for top in tops)
             kernels = {
-                name: replace(kernel, times=top.called[name]) for name, kernel in kernels.items()
+                name: replace(kernel, times=max(top.called[name] for top in tops))
+                for name, kernel in kernels.items()
             }
         else:
             self.unresolved += self.launches.undecided
         for kernel in kernels.values():
             for what in kernel.unresolved:
-                asked = kernel.pallas and what.startswith(OPERAND_VALUES)
-                self.unresolved.append(f"{what}, in {kernel.name}{_ASK if asked else ''}")
+                self.unresolved.append(f"{what}, in {kernel.name}{self._advice(kernel, what)}")
             if kernel.given_up:
                 self.unresolved.append(f"the course of {kernel.name}: {kernel.given_up}")
         return ModuleEstimate(
@@ -148,7 +150,7 @@ class Module:
             read,
             written,
             tuple(kernels.values()),
-            top is not None,
+            bool(tops),
             tuple(dict.fromkeys(self.unresolved)),
         )
 
@@ -166,9 +168,17 @@ class Module:
                 self.unresolved.append(f"the program {file}, which no instruction of the HLO names")
         return found
 
-    def _matched(
-        self, operands: tuple[KernelOperands, ...]
-    ) -> dict[str, dict[int, tuple[int, ...]]]:
+    def _advice(self, kernel: KernelEstimate, what: str) -> str:
+        """Say what to do about a guess; empty where nothing can be done."""
+        operand = _OPERAND.fullmatch(what)
+        if operand is None or not kernel.pallas:
+            return ""
+        given = self.given.get(kernel.name)
+        if given is None or int(operand[1]) not in given.unread:
+            return _ASK
+        return _UNREAD.format(given.types[int(operand[1])])
+
+    def _matched(self, operands: tuple[KernelOperands, ...]) -> dict[str, KernelOperands]:
         """Give the kernels of the HLO the operands of those of the trace: by types, name, order."""
         waiting = list(operands)
         found = {}
@@ -177,7 +187,7 @@ class Module:
             stem = _as_word(_NUMBER.sub("", launch.name))
             same = [one for one in same if one.name and _as_word(one.name) == stem] or same
             if same:
-                found[launch.name] = same[0].values
+                found[launch.name] = same[0]
                 waiting.remove(same[0])
         return found
 
@@ -191,7 +201,7 @@ class Module:
                 self.tables.get(file, ""),
                 {
                     **{i: (value,) for i, value in self.launches[name].constants.items()},
-                    **self.operands.get(name, {}),
+                    **(self.given[name].values if name in self.given else {}),
                 },
             )
         return self.programs[name]
@@ -201,43 +211,45 @@ class Module:
             pallas=launch.pallas, times=launch.times, vmem_bytes=launch.vmem_bytes
         )
 
-    def _run_top_level(self, kernels: dict[str, KernelEstimate]) -> Machine | None:
-        """Execute the top-level program; None where its course cannot be followed."""
+    def _run_top_level(self, kernels: dict[str, KernelEstimate]) -> list[Machine]:
+        """Execute the top-level program on each core; empty where no course can be followed."""
         if TOP_LEVEL not in self.listings:
             self.unresolved.append("the top-level program, which was not dumped")
-            return None
+            return []
         try:
             program = KernelProgram(TOP_LEVEL, self.listings[TOP_LEVEL], self.clock)
             self.programs[TOP_LEVEL] = program
         except IRError as error:
             self.unresolved.append(f"the top-level program: {error}")
-            return None
+            return []
         self.unresolved += [
             f"the instruction {opcode}, in the top-level program"
             for opcode in program.program.unknown
         ]
         missing: dict[str, None] = {}
-        machine = self._top_level_run(program, kernels, missing)
-        unsure = self._unsure(program, machine)
-        left_out = [name for name in kernels if not machine.called[name]]
-        if machine.endless or unsure or left_out:
+        machines = self._top_level_runs(program, kernels, missing)
+        unsure: dict[str, int] = {}
+        for machine in machines:
+            unsure |= self._unsure(program, machine)
+        left_out = [name for name in kernels if not any(one.called[name] for one in machines)]
+        if any(machine.endless for machine in machines) or unsure or left_out:
             self.unresolved += [f"{what}, in the top-level program" for what in unsure]
             if left_out and not unsure:
                 names = ", ".join(left_out)
                 self.unresolved.append(f"when {names} runs, which the top-level program skips")
             elif not unsure:
                 self.unresolved.append("the end of the top-level program")
-            return None
+            return []
         self.unresolved += [f"the program {name}, which was not dumped" for name in missing]
-        return machine
+        return machines
 
-    def _top_level_run(
+    def _top_level_runs(
         self,
         program: KernelProgram,
         kernels: Mapping[str, KernelEstimate],
         missing: dict[str, None],
-    ) -> Machine:
-        """Execute the top-level program, and note which programs it calls that there are not."""
+    ) -> list[Machine]:
+        """Execute the top-level program on each core, and note what it calls that there is not."""
 
         def call(machine: Machine, name: str, now: float) -> float:
             if name in _NOT_CALLED:
@@ -247,19 +259,23 @@ class Module:
                 return now
             if kernels[name].given_up:
                 return now + kernels[name].cycles
-            return self._called(machine.engine, name, now)
+            return self._called(machine, name, now)
 
-        return program.executed(call=call, guess=_RUN_TIME_CELLS)
+        cores = range(int(self.clock.cores.value))
+        return [program.executed(core=it, call=call, guess=_RUN_TIME_CELLS) for it in cores]
 
-    def _called(self, engine: DmaEngine, name: str, now: float) -> float:
+    def _called(self, machine: Machine, name: str, now: float) -> float:
         """Execute a kernel where the top-level program calls it.
 
-        With the DMA engine at rest it takes each time what it took the first time.
+        With the DMA engine at rest it takes each time what it took the first time. A core that has
+        less to do waits for the other one.
         """
-        program = self._program(name)
+        program, engine = self._program(name), machine.engine
+        own = program.cores[machine.core]
+        late = program.alone.time - own.time
         if engine.free_at > now:
-            return program.executed(start=now, dma=engine).time
-        took, moved = program.alone.time, program.alone.engine
+            return program.executed(core=machine.core, start=now, dma=engine).time + late
+        took, moved = own.time + late, own.engine
         engine.read_bytes += moved.read_bytes
         engine.written_bytes += moved.written_bytes
         engine.started += moved.started
@@ -289,6 +305,7 @@ class Module:
             return {}
         for variation in VARIATIONS:
             again = program.executed(
+                core=machine.core,
                 call=lambda _, __, now: now,
                 guess=_RUN_TIME_CELLS,
                 varied=frozenset(names),

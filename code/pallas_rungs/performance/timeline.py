@@ -107,13 +107,15 @@ def timeline(program: KernelProgram) -> Timeline:
     """Execute a kernel's program by itself, and keep its transfers and waits.
 
     Returns:
-      The machine that it ran on; time, counts and stalls are those of `KernelProgram.executed`.
+      The machine that it ran on; time, counts and stalls are those of `KernelProgram.alone`, the
+      core that takes longest.
     """
     machine = Timeline(
         program.clock,
         len(program.program.blocks),
         program.operands,
         dma=DmaEngine(program.clock),
+        core=program.alone.core if program.translation.asks_for_the_core else 0,
     )
     program.translation.run(machine)
     return machine

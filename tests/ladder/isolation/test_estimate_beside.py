@@ -120,7 +120,7 @@ def test_whatever_becomes_of_the_estimate_the_verdict_stands(
     body = {"raises": "raise KeyError('fault')", "leaves": "os._exit(9)", "hangs": "time.sleep(99)"}
     (folder / "sick.py").write_text(
         "import os, time\nfrom kernels import good\nimport pallas_rungs.performance.operands as o\n"
-        f"def fault(*_):\n    {body[fault]}\no.integer_operands = fault\n"
+        f"def fault(*_):\n    {body[fault]}\no.known_operands = fault\n"
     )
     monkeypatch.setattr("pallas_rungs.ladder.workers.ESTIMATE_LIMIT", 3.0)
     found = climb_file(

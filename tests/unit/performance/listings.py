@@ -11,7 +11,7 @@ from pallas_rungs.performance.clock import clock_of
 from pallas_rungs.performance.interpreter import Translation
 from pallas_rungs.performance.machine import Machine
 
-SLOTS = {"v5e": 4, "v6e": 4, "v5p": 4, "v4": 1, "tpu7x": 5}
+SLOTS = {"v5e": 4, "v6e": 4, "v5p": 4, "v4": 1, "tpu7x": 6}
 
 
 def listing(*bundles: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from pallas_rungs.performance.clock import Clock, Constant, clock_of
 from pallas_rungs.performance.dma import DmaEngine, Semaphores
+from pallas_rungs.performance.machine import BROUGHT
 from unit.performance.listings import READ, ran, stored
 
 
@@ -150,3 +151,33 @@ def test_a_table_of_integers_reaches_smem(shift: int) -> None:
     assert not +machine.unresolved
     assert dict(+ran(*bundles).unresolved) == {"values of operand 1": 1}
     assert dict(+ran(*bundles, operands={0: [7, 8, 9]}).unresolved) == {"values of operand 1": 1}
+
+
+@pytest.mark.parametrize(("place", "want"), [(127, 127), (128, None)])
+def test_a_transfer_brings_as_many_words_as_it_moves(place: int, want: int | None) -> None:
+    machine = ran(
+        f"{OPERAND} ;; %s2_s2 = smov [#allocation2]",
+        TO_SMEM.format("%s1_s1"),
+        f"%s4_s4 = sld [smem:[#allocation2 + $0x{place:x}]]",
+        "%5 = sst [smem:[#allocation1]] %s4_s4",
+        READ,
+        operands={1: range(200)},
+    )
+    if want is None:
+        assert sum(machine.unresolved.values()) == 1
+    else:
+        assert stored(machine, 3) == want
+
+
+def test_what_a_second_transfer_brings_takes_the_place_of_what_was_there() -> None:
+    machine = ran(
+        f"{OPERAND} ;; %s2_s2 = smov [#allocation2]",
+        TO_SMEM.format("%s1_s1"),
+        "%s3_s3 = scalar_lea.hbm %s1_s1, 8",
+        TO_SMEM.format("%s3_s3"),
+        "%s4_s4 = sld [smem:[#allocation2 + $0x2]]",
+        "%5 = sst [smem:[#allocation1]] %s4_s4",
+        READ,
+        operands={1: range(200)},
+    )
+    assert dict(+machine.unresolved) == {BROUGHT: 1}

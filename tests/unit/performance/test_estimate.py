@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.compilers import libtpu
 from pallas_rungs.ir.errors import IRError
@@ -137,6 +139,51 @@ def test_a_table_decides_the_bytes_and_is_asked_for() -> None:
     guessed = estimate(gather_blocks, jax.ShapeDtypeStruct((3,), jnp.int32), x)
     (asked,) = guessed.unresolved
     assert asked.startswith("values of operand 0, in gather_blocks.1 (give the argument")
+
+
+def scaled(name: str, semantics: Any, blocks: int, x: jax.Array) -> Any:
+    """A kernel that reads each element once and writes it once."""
+
+    def body(x_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = x_ref[...] * 2.0
+
+    block = pl.BlockSpec((x.shape[0] // blocks, x.shape[1]), lambda i: (i, 0))
+    return pl.pallas_call(
+        body,
+        grid=(blocks,),
+        in_specs=[block],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=semantics),
+        name=name,
+    )(x)
+
+
+@needs_libtpu
+def test_two_cores_together_read_once_and_write_once_whatever_the_axis_is_said_to_be() -> None:
+    def program(x: jax.Array) -> Any:
+        return [
+            scaled("unsaid", None, 8, x),
+            scaled("arbitrary", ("arbitrary",), 8, x),
+            scaled("parallel", ("parallel",), 8, x),
+            scaled("odd", ("parallel",), 5, x),
+            scaled("one", ("parallel",), 1, x),
+            jnp.tanh(x),
+        ]
+
+    found = estimate(program, jax.ShapeDtypeStruct((320, 512), jnp.float32), chip="v5p")
+    kernels = {kernel.name.partition(".")[0]: kernel for kernel in found.kernels}
+    size = 320 * 512 * 4
+    for name, kernel in kernels.items():
+        # Of five blocks each core takes three: the one in the middle is computed twice.
+        moved = size * 6 // 5 if name == "odd" else size
+        assert (kernel.hbm_read_bytes, kernel.hbm_written_bytes) == (moved, moved)
+    moved = 2 * (5 * size + size * 6 // 5)
+    assert 0 <= found.hbm_bytes - moved < 1024  # a little is moved at top level
+    steps = {name: kernels[name].steps - 2 for name in ("unsaid", "arbitrary", "parallel", "odd")}
+    assert steps == {"unsaid": 8, "arbitrary": 8, "parallel": 4, "odd": 3}
+    assert len(kernels) == 6
+    assert found.unresolved == ()
 
 
 ALONE = [kernel for kernel in KERNELS if kernel.devices == 1 and kernel.chips]

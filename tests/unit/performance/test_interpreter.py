@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+
+import numpy as np
 import pytest
 
 from pallas_rungs.performance.interpreter import wrapped
@@ -180,6 +183,49 @@ def test_quotient_and_remainder_are_popped_in_this_order() -> None:
     assert (stored(machine), stored(machine, offset=1)) == (3, 2)
 
 
+def test_a_remainder_is_popped_after_a_quotient_that_nothing_uses() -> None:
+    machine = ran(
+        "%s1_s1 = smov 20",
+        "%2 = sdivrem.u32 %s1_s1, 6 /* kDivAndRem */",
+        "%s3_s3 = spop.drf %2",
+        "%s4_s4 = spop.drf %2",
+        "%5 = sst [smem:[#allocation1]] %s4_s4",
+        READ,
+    )
+    assert stored(machine) == 2
+
+
+def bits(value: float) -> int:
+    """The word of a float32."""
+    (word,) = struct.unpack("<i", struct.pack("<f", value))
+    return int(word)
+
+
+@pytest.mark.parametrize(
+    ("expression", "values", "want"),
+    [
+        ("sfloor.f32 %a", (-2.5,), bits(-3.0)),
+        ("sceil.f32 %a", (-2.5,), bits(-2.0)),
+        ("sceil.f32 %a", (float("inf"),), bits(float("inf"))),
+        ("sadd.f32 -1.5, %a", (4.0,), bits(2.5)),
+        ("ssub.f32 %a, %b", (4.0, 0.5), bits(3.5)),
+        ("smul.f32 %a, %b", (0.1, 3.0), bits(float(np.float32(0.1) * np.float32(3.0)))),
+        ("smul.f32 %a, 1e+38", (1e38,), bits(float("inf"))),
+        ("sadd.f32 -1.1754944e-38, %a", (1.0,), bits(1.0)),
+        ("scvt.f32.s32 %a", (-7.0,), -7),
+    ],
+)
+def test_a_scalar_float_is_computed(expression: str, values: tuple[float, ...], want: int) -> None:
+    assert computed(expression, *map(bits, values)) == want
+
+
+@pytest.mark.parametrize("value", [2.5, 3e9, float("nan")])
+def test_a_float_that_is_no_whole_number_is_a_guess_with_a_name(value: float) -> None:
+    text = ["%s2_s2 = scvt.f32.s32 %s1_s1", "%5 = sst [smem:[#allocation1]] %s2_s2", READ]
+    machine = ran(f"%s1_s1 = smov {bits(value) & 0xFFFFFFFF}", *text)
+    assert list(+machine.unresolved) == ["how bundle 0x1 rounds a number to a whole one"]
+
+
 def test_a_quotient_waits_in_its_queue_while_its_operands_are_overwritten() -> None:
     machine = ran(
         "%s1_s1 = smov 20",
@@ -230,7 +276,7 @@ def test_a_cast_is_another_name_and_a_cast_to_another_register_a_move() -> None:
         ("%s1_s1 = vmystery %v1_v1", "vmystery at bundle 0x0: the operand '%v1_v1' is no scalar"),
         ("%s1_s1 = spop %77", "spop at bundle 0x0: a value that the vector unit computes"),
         ("%s1_s1 = sld [smem:[#allocation3]]", "SMEM [smem:[#allocation3]], which nothing wrote"),
-        ("%s1_s1 = sadd.f32 %s1_s1, 1.5", "sadd.f32 at bundle 0x0: the operand '1.5'"),
+        ("%s1_s1 = sdiv.f32 %s1_s1, 1.5", "sdiv.f32 at bundle 0x0: the operand '1.5'"),
         ("%s1_s1 = smov %v1_v1", "the operand '%v1_v1' is no scalar register"),
     ],
 )
@@ -290,13 +336,26 @@ def test_an_operand_without_memory_is_its_value() -> None:
     assert dict(+machine.unresolved) == {"values of operand 2": 1}
 
 
-def test_a_core_follows_the_first_cores_way() -> None:
+CORE = "%s1_s1 = sld [smem:[#allocation0]] /* megacore core id :: core id */"
+
+
+@pytest.mark.parametrize("core", [0, 1])
+def test_a_core_reads_which_one_it_is(core: int) -> None:
+    machine = ran(CORE, "%5 = sst [smem:[#allocation1]] %s1_s1", READ, core=core)
+    assert stored(machine) == core
+    assert not +machine.unresolved
+
+
+def test_a_core_reads_again_what_it_put_away_under_the_remark_of_its_number() -> None:
     machine = ran(
-        "%s1_s1 = sld [smem:[#allocation0]] /* megacore core id :: core id */",
-        "%5 = sst [smem:[#allocation1]] %s1_s1",
+        CORE,
+        "%2 = sst [smem:[#allocation2_spill]] %s1_s1",
+        "%s3_s3 = sld [smem:[#allocation2_spill]] /* megacore core id :: core id */",
+        "%4 = sst [smem:[#allocation1]] %s3_s3",
         READ,
+        core=1,
     )
-    assert stored(machine) == 0
+    assert stored(machine, allocation=2) == 1
     assert not +machine.unresolved
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.performance.clock import CLOCKS, clock_of
 from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram
+from pallas_rungs.performance.timeline import timeline
 from unit.performance.listings import branch, listing, loop
 
 HEADER = "MXU, XLU, VALU, VLOAD, VLOAD:FILL, VSTORE, VSTORE:SPILL, SALU"
@@ -83,6 +85,32 @@ def test_bytes_are_those_of_all_cores(chip: str) -> None:
     assert found.hbm_read_bytes == 16 * clock.granule.value * clock.cores.value
 
 
+CORE = "%s9_s9 = sld [smem:[#allocation0]] /* megacore core id :: core id */"
+
+
+@pytest.mark.parametrize("other", [0, 1])
+def test_a_core_without_work_moves_nothing_and_the_other_one_is_told(other: int) -> None:
+    skips = [f"%p1_p0 = scmp.eq.s32.totalorder %s9_s9, {other}", branch(10, "(%p1_p0)")]
+    text = listing(CORE, *skips, *[""] * 4, READ.format(16), "", "", "")
+    program = KernelProgram("sample", text, clock_of("v5p"))
+    found = program.estimate()
+    assert found.hbm_read_bytes == 16 * 32
+    assert (found.cycles, found.dmas) == (11, 1)
+    assert program.alone.core == 1 - other
+    assert len(timeline(program).transfers) == 1
+    with_rate = program.with_clock(replace(program.clock, cores=replace(program.clock.cores)))
+    assert [core.time for core in with_rate.cores] == [core.time for core in program.cores]
+
+
+def test_a_guess_that_one_core_alone_makes_is_told() -> None:
+    there = ["%p2_p2 = scmp.eq.s32.totalorder %s9_s9, 0", branch(15, "(%p2_p2)"), *[""] * 4]
+    skips = [*LOADED, branch(15, "(%p1_p0)"), *[""] * 4, ""]
+    text = listing(CORE, *there, *skips, "", "")
+    assert KernelProgram("sample", text, clock_of("v5e")).estimate().unresolved == {}
+    (name,) = KernelProgram("sample", text, clock_of("v5p")).estimate().unresolved
+    assert "#allocation3" in name
+
+
 def test_nested_loops_are_told_with_their_depth() -> None:
     inner = [
         "%s11_s5 = smov 0",
@@ -108,6 +136,42 @@ def test_a_guess_that_changes_the_course_is_told_and_one_that_does_not_is_not() 
     assert "#allocation3" in name
     idle = [*LOADED, "%5 = sst [smem:[#allocation4]] %s1_s1", "%s4_s4 = sld [smem:[#allocation4]]"]
     assert estimated(idle, {}).unresolved == {}
+
+
+def guessed(*tests: str) -> list[str]:
+    """A loop that reads two unknown words and starts a transfer where a test of them holds."""
+    first, second = (
+        f"%s{each}_s{each} = sld [smem:[#allocation{each} + %s2_s0]]" for each in (6, 7)
+    )
+    start = READ.format(8).replace("[thread:$0]", "(%p8_p8)")
+    ends = "%s1_s1 = smov 0 ;; %s2_s2 = smov 0"
+    text = [*loop(12, first, second, *tests, ends, start), ""]
+    return list(estimated(text, {}).unresolved)
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        (
+            "%p3_p3 = scmp.ne.s32.totalorder %s6_s6, 0",
+            "%p4_p4 = scmp.ne.s32.totalorder %s7_s7, 0",
+            "%p8_p8 = pxor %p3_p3, %p4_p4",
+        ),
+        (
+            "%s6_s6 = sshrl.u32 %s6_s6, 16",
+            "%s7_s7 = sshrl.u32 %s7_s7, 16",
+            "%p8_p8 = scmp.ne.s32.totalorder %s6_s6, %s7_s7",
+        ),
+        ("%p8_p8 = scmp.ne.s32.totalorder %s6_s6, %s7_s7",),
+        ("%p8_p8 = scmp.eq.s32.totalorder %s6_s6, 41",),
+        ("%p8_p8 = scmp.eq.s32.totalorder %s6_s6, 1",),
+    ],
+    ids=["truth values", "halves of words", "two names", "a number", "one"],
+)
+def test_a_guess_is_told_whatever_it_is_tested_for(tests: tuple[str, ...]) -> None:
+    told = guessed(*tests)
+    assert told
+    assert all(name.startswith("SMEM") for name in told)
 
 
 def test_of_two_guesses_the_one_that_matters_is_told() -> None:

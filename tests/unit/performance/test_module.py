@@ -221,6 +221,51 @@ def test_a_copy_at_top_level_shares_hbm_with_the_kernel_that_is_called() -> None
     assert (quiet.hbm_read_bytes, busy.hbm_read_bytes) == (8192 * 32, 2 * 8192 * 32)
 
 
+CORE = "%s9_s9 = sld [smem:[#allocation0]] /* megacore core id :: core id */"
+SKIPS = ["%p1_p0 = scmp.eq.s32.totalorder %s9_s9, {}", branch(11, "(%p1_p0)"), *[""] * 4]
+
+
+def of_core(core: int, *bundles: str) -> str:
+    """A program of eleven bundles in which the other core does nothing."""
+    skips = [line.format(1 - core) for line in SKIPS]
+    return listing(CORE, *skips, *bundles, *[""] * (4 - len(bundles)))
+
+
+@pytest.mark.parametrize("core", [0, 1])
+def test_bytes_are_those_that_each_core_moves_and_both_wait_for_the_last(core: int) -> None:
+    kernel = {"fusion.1": of_core(core, READ), "softmax.1": listing(READ, "")}
+    hlo = HLO.replace("while(%softmax.1)", "tuple(%softmax.1)").replace("condition=%cond, ", "")
+    calls = [CALL.format(2, "fusion.1"), CALL.format(3, "softmax.1")]
+    found = estimated({"TLP": listing(*calls), **kernel}, hlo, chip="v5p")
+    assert [it.hbm_read_bytes for it in found.kernels] == [8192 * 32, 2 * 8192 * 32]
+    assert found.hbm_read_bytes == 3 * 8192 * 32
+    assert found.cycles == 2 + 11 + 2
+    first = [CORE, "%p2_p2 = scmp.eq.s32.totalorder %s9_s9, 0"]
+    copy = READ.replace("[thread:$0]", "(%p2_p2)")
+    copied = estimated({"TLP": listing(*first, copy, *calls), **kernel}, hlo, chip="v5p")
+    assert copied.hbm_read_bytes == 4 * 8192 * 32
+    assert copied.top_level
+
+
+def test_a_core_with_less_to_do_waits_for_the_other_before_the_next_kernel() -> None:
+    kernel = {"fusion.1": of_core(0), "softmax.1": of_core(1)}
+    hlo = HLO.replace("while(%softmax.1)", "tuple(%softmax.1)").replace("condition=%cond, ", "")
+    calls = [CALL.format(2, "fusion.1"), CALL.format(3, "softmax.1")]
+    assert estimated({"TLP": listing(*calls), **kernel}, hlo, chip="v5p").cycles == 2 + 11 + 11
+
+
+def test_a_guess_of_a_table_that_is_given_says_that_its_layout_is_not_known() -> None:
+    table = "%s1_s1 = inlined_call_operand.<no memory space> [shape: s4[1], index: 0, kind: input]"
+    skips = [table, "%p1_p0 = scmp.lt.s32.totalorder %s1_s1, 5", branch(10, "(%p1_p0)"), *[""] * 9]
+    listings = {"TLP": listing(*TOP), "fusion.1": listing(""), "softmax.1": listing(*skips)}
+    known = (KernelOperands("", ("f32[8,128]",), {}, (0,)),)
+    found = estimate_module(listings, {}, HLO, clock_of("v5e"), known)
+    assert found.unresolved == (
+        "values of operand 0, in softmax.1 "
+        "(they are given, but how f32[8,128] lies in SMEM is not known here)",
+    )
+
+
 def test_operands_are_given_to_the_kernel_of_that_name() -> None:
     table = (
         "%s1_s1 = inlined_call_operand.<no memory space> [shape: s32[1], index: 0, kind: input] ;; "
