@@ -14,9 +14,9 @@ the points that are named with another configuration, to see why they are missed
 
 With --dumps it keeps what the compiler wrote of each point in a folder of yours, and compiles not
 what it has there. After a change of the estimator or of a chip's constants, --renew estimates anew
-whatever the record holds, and replaces it at the end: with dumps, in a quarter of an hour. At the
-end, and with --fit at once, it fits the chips' constants on one half of the shapes, and tells the
-errors of both halves.
+whatever the record holds, of --chip or of all, and replaces it at the end: with dumps, in a quarter
+of an hour. At the end, and with --fit at once, it fits the chips' constants on one half of the
+shapes, and tells the errors of both halves.
 """
 
 import argparse
@@ -305,32 +305,45 @@ def _with(clock: Clock, bytes_per_cycle: float, latency: float | None = None) ->
 
 
 def _renew(points: list[Point], versions: dict[str, str], options: argparse.Namespace) -> None:
-    """Estimates anew whatever the record holds; until the end the old record stays."""
+    """Estimates anew what the record holds, of all chips or of one; until the end the old stays."""
     old, by_name = read_record(RECORD, same_constants=False), {each.name: each for each in points}
-    others = [*old.neighbours, *old.tried]
-    wanted = [by_name[each.name] for each in old.points]
-    wanted += [replace(by_name[each.of], config=each.config) for each in others]
-    compare = partial(_compared, limit=options.limit, folder=options.dumps)
-    new = Comparison((_today(), _today()), versions, METHOD, {}, (), {})
-    with multiprocessing.Pool(options.jobs) as pool:
-        found = []
-        for point in pool.imap(compare, wanted):
-            found.append(point)
-            told = point.failed or f"{point.ratio:.3f}"
-            print(f"{len(found)} of {len(wanted)} {point.name}: {told}", flush=True)
-    count = len(old.points)
-    for point in found[:count]:
-        new = added(new, point, _today())
-    near = [
-        Neighbour(each.of, each.config, point.estimated_ms, point.failed)
-        for each, point in zip(others, found[count:], strict=True)
-    ]
-    new = replace(
-        new,
-        neighbours=tuple(near[: len(old.neighbours)]),
-        tried=tuple(near[len(old.neighbours) :]),
+
+    def wanted(name: str) -> bool:
+        return options.chip in ("", name.partition("/")[0])
+
+    of_points = [by_name[each.name] for each in old.points if wanted(each.name)]
+    near, tried = (
+        [replace(by_name[each.of], config=each.config) for each in others if wanted(each.of)]
+        for others in (old.neighbours, old.tried)
     )
+    anew: dict[tuple[str, str], Compared] = {}
+    every = [*of_points, *near, *tried]
+    with multiprocessing.Pool(options.jobs) as pool:
+        compared = pool.imap(partial(_compared, limit=options.limit, folder=options.dumps), every)
+        for number, found in enumerate(compared, start=1):
+            anew[found.name, json.dumps(found.config)] = found
+            told = found.failed or f"{found.ratio:.3f}"
+            print(f"{number} of {len(every)} {found.name}: {told}", flush=True)
+
+    def renewed(each: Neighbour) -> Neighbour:
+        found = anew.get((each.of, json.dumps(each.config)))
+        return each if found is None else replace(each, **_outcome(found))
+
+    new = replace(
+        old,
+        days=(old.days[0] if options.chip else _today(), _today()),
+        versions=versions,
+        method=METHOD,
+        neighbours=tuple(map(renewed, old.neighbours)),
+        tried=tuple(map(renewed, old.tried)),
+    )
+    for point in of_points:
+        new = added(new, anew[point.name, json.dumps(point.config)], _today())
     write_record(RECORD, judged(replace(new, left_out=_left_out(new, points))))
+
+
+def _outcome(found: Compared) -> dict[str, Any]:
+    return {"estimated_ms": found.estimated_ms, "failed": found.failed}
 
 
 def _judge_choice(
@@ -342,7 +355,7 @@ def _judge_choice(
         if any(each.of == point.name and each.config == config for each in there):
             continue
         found = _compared(replace(point, config=config), options.limit, options.dumps)
-        near = Neighbour(point.name, config, found.estimated_ms, found.failed)
+        near = Neighbour(point.name, config, **_outcome(found))
         _change(points, versions, partial(_with_neighbour, near=near))
         print(f"{point.name} {config}: {near.failed or near.estimated_ms}", flush=True)
 
@@ -352,7 +365,7 @@ def _try(
 ) -> None:
     """Adds an estimate of a point with another configuration than the stored one."""
     found = _compared(replace(point, config=options.config), options.limit, options.dumps)
-    tried = Neighbour(point.name, options.config, found.estimated_ms, found.failed)
+    tried = Neighbour(point.name, options.config, **_outcome(found))
 
     def with_tried(kept: Comparison) -> Comparison:
         others = [it for it in kept.tried if (it.of, it.config) != (tried.of, tried.config)]
