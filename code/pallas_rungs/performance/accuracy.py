@@ -70,7 +70,8 @@ def accuracy_on(
     if len(points) < FEWEST:
         return None
     seen = [chip for chip in same if any(point.chip == chip for point in points)]
-    code = "Pallas kernels" if pallas else "references, XLA's own code"
+    operations = sorted({point.operation for point in points})
+    code = "Pallas kernels" if pallas else f"XLA's own code, of {' and '.join(operations)}"
     code += f" below {SMALL:g} ms" if short else ""
     code += f", on {', '.join(seen)}" if len(chips) > 1 else ""
     return Accuracy(

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pallas_rungs.performance.clock import CLOCKS
 from pallas_rungs.performance.medians import XLA
-from pallas_rungs.performance.provenance import ESTIMATE, MEASUREMENT, Provenance, Quantity
+from pallas_rungs.performance.provenance import ESTIMATE, MEASUREMENT, UNKNOWN, Provenance, Quantity
 from pallas_rungs.performance.sealed import FOLDER, RecordError, read_sealed, sealed
 from pallas_rungs.performance.units import SECONDS
 
@@ -211,9 +211,9 @@ class Comparison:
             chip,
             arguments,
             "median of the five times that the library ships of its fastest configuration; with "
-            "which libtpu and when they were measured it does not say; read",
+            "which libtpu it does not say; measured",
             {"tokamax": of_tokamax},
-            date=self.made,
+            date=UNKNOWN,
             code=f"of tokamax {of_tokamax}",
         )
         return estimates, measurements
