@@ -28,6 +28,7 @@ NO_FIGURE: Final = 2**63 - 1
 """What stands for the cycles of a program where the compiler's own cost model has none."""
 
 _CYCLES: Final = re.compile(r'"estimated_cycles":"(\d+)"')
+_EMITTER: Final = re.compile(r'"emitter":"(\w+)"')
 _OPERANDS: Final = re.compile(r" [a-z][\w\-]*\(((?:%[\w.\-]+(?:, )?)*)\)")
 _NAME: Final = re.compile(r"%([\w.\-]+)")
 
@@ -42,12 +43,14 @@ class Plan:
       copies: the windows that it copies from HBM.
       cycles: what the compiler's own cost model expects; `NO_FIGURE` where it has no figure, 0
         where it says nothing.
+      emitter: which of its ways to make code the compiler chose; empty where it says nothing.
     """
 
     program: str
     operands: tuple[str, ...]
     copies: tuple[WindowCopy, ...]
     cycles: int
+    emitter: str
 
     @property
     def read_bytes(self) -> int:
@@ -66,7 +69,7 @@ class Plan:
             WindowCopy(**{key: _tupled(value) for key, value in it.items()})
             for it in data["copies"]
         )
-        return cls(data["program"], tuple(data["operands"]), copies, data["cycles"])
+        return cls(**{**data, "operands": tuple(data["operands"]), "copies": copies})
 
 
 def compiled_with(
@@ -132,12 +135,13 @@ def plan_in(hlo: str, program: str, copies: tuple[WindowCopy, ...]) -> Plan:
     operands = _OPERANDS.search(line)
     if operands is None:
         raise IRError("the optimised HLO", f"the operands of %{program}", repr(line[:80]))
-    cycles = _CYCLES.search(line)
+    cycles, emitter = _CYCLES.search(line), _EMITTER.search(line)
     return Plan(
         program,
         tuple(_told(hlo, name) for name in _NAME.findall(operands[1])),
         copies,
         int(cycles[1]) if cycles else 0,
+        emitter[1] if emitter else "",
     )
 
 
