@@ -5,12 +5,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.jaxpr_util import all_eqns
 
 
 def launches(call: Any, *args: Any, **options: Any) -> list[Any]:
     """The parameters of each pallas_call that a function makes."""
     equations = jax.make_jaxpr(lambda *args: call(*args, **options))(*args).eqns
     return [e.params for e in equations if e.primitive.name == "pallas_call"]
+
+
+def products(body: Any) -> list[Any]:
+    """The products of matrices in a kernel's body, those in its branches too."""
+    return [equation for _, equation in all_eqns(body) if equation.primitive.name == "dot_general"]
 
 
 def blocks_in_order(launch: Any, operand: int) -> list[tuple[int, ...]]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ from pallas_rungs.kernels.flash_attention_strips import (
     flash_attention_strips_reference,
     sums_by_lane,
 )
-from unit.kernels.launches import blocks_in_order, launches
+from unit.kernels.launches import blocks_in_order, launches, products
 from unit.kernels.matrices import BFLOAT16, FEW, FLOAT32, assert_within, seeds
 
 BLOCKS = [(128, 128), (256, 128), (256, 256), (512, 128), (1024, 512)]
@@ -77,8 +76,8 @@ def test_the_helpers_keep_to_their_lanes() -> None:
         np.testing.assert_array_equal(across(lane, width), np.repeat(lane[:, :1], width, axis=1))
 
 
-def launch(**options: Any) -> Any:
-    x = jax.ShapeDtypeStruct((2, 512, 64), jnp.float32)
+def launch(T: int = 512, dtype: Any = FLOAT32, **options: Any) -> Any:
+    x = jax.ShapeDtypeStruct((2, T, 64), dtype)
     (found,) = launches(flash_attention_strips, x, x, x, **options)
     return found
 
@@ -95,6 +94,14 @@ def test_blocks_are_cut_down_and_the_limit_is_the_compilers_unless_asked_for() -
     assert found["grid_mapping"].grid == (2, 1, 1)
     assert found["compiler_params"].vmem_limit_bytes is None
     assert launch(vmem_limit_bytes=2**20)["compiler_params"].vmem_limit_bytes == 2**20
+
+
+def test_blocks_are_1024_in_strips_of_512_by_default_and_products_take_the_dtype_of_v() -> None:
+    made = launch(T=2048, dtype=BFLOAT16)
+    assert made["grid_mapping"].grid == (2, 2, 2)
+    taken = [tuple(x.aval.dtype for x in e.invars) for e in products(made["jaxpr"])]
+    # Two for each strip: below the diagonal, and on it.
+    assert taken == [(BFLOAT16, BFLOAT16)] * (2 * 2 * 2)
 
 
 x512 = np.ones((512, 64), np.float32)
