@@ -58,21 +58,6 @@ class Chip:
         """The topology that a program for one device is compiled for."""
         return self.topologies[0][1]
 
-    def topology_for(self, devices: int) -> str:
-        """Return the smallest topology with at least `devices` devices.
-
-        Raises:
-          ValueError: no topology known here is that large.
-        """
-        for size, name in self.topologies:
-            if size >= devices:
-                return name
-        largest = self.topologies[-1][0]
-        raise ValueError(
-            f"{self.name}: the program wants {devices} devices; the largest {self.name} topology "
-            f"known here has {largest}"
-        )
-
 
 TPU_CHIPS: tuple[Chip, ...] = (
     Chip(

@@ -10,11 +10,12 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import sys
+from dataclasses import replace
 
 from pallas_rungs.compilers.chips import GPU, GPU_CHIPS, Chip, chip_named, names_of
 from pallas_rungs.compilers.cuda_report import nvdisasm
 from pallas_rungs.compilers.cuda_target import target_config
-from pallas_rungs.compilers.outcome import CompilerOutcome, kept_or_compiled
+from pallas_rungs.compilers.outcome import CompilerOutcome, kept_or_compiled, of_reply
 from pallas_rungs.compilers.packages import installed_version
 from pallas_rungs.compilers.process import Reply, Worker
 from pallas_rungs.compilers.service import ServiceWorker
@@ -158,20 +159,11 @@ def warm_up() -> None:
 
 
 def _answered(reply: Reply, versions: dict[str, str]) -> CompilerOutcome:
-    header = reply.header
-    kind, message = header["kind"], header["message"]
-    if kind == "unavailable" and versions[PLUGIN] != versions["jaxlib"]:
+    outcome = of_reply(reply, versions)
+    if outcome.kind == "unavailable" and versions[PLUGIN] != versions["jaxlib"]:
         message = (
             f"{PLUGIN} {versions[PLUGIN]} does not go with jaxlib {versions['jaxlib']}; "
-            f"install the one that does: {install_line()}\n{message}"
+            f"install the one that does: {install_line()}\n{outcome.message}"
         )
-    return CompilerOutcome(
-        kind,
-        header["error_type"],
-        message,
-        seconds=header["seconds"],
-        peak_memory_bytes=header["peak_memory_bytes"],
-        cpu_seconds=reply.cpu_seconds,
-        analysis=header["analysis"],
-        versions=versions,
-    )
+        return replace(outcome, message=message)
+    return outcome

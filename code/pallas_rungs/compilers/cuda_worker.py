@@ -9,12 +9,11 @@ import faulthandler
 import os
 import shutil
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from pallas_rungs.compilers.cuda_report import Reports, nvdisasm
-from pallas_rungs.compilers.exported import lower_for, peak_memory
+from pallas_rungs.compilers.exported import compile_in_stages, peak_memory
 from pallas_rungs.compilers.wire import read_frame, write_frame
 
 
@@ -67,47 +66,23 @@ def compile_program(
       JSON data: `kind` ("compiled", "refused" or "unavailable"), `error_type`, `message`, `stage`,
       `seconds`, `peak_memory_bytes` of this process so far, `analysis` with the `kernels`.
     """
-    start = time.monotonic()
-    answer: dict[str, Any] = {"kind": "compiled", "error_type": "", "message": "", "analysis": {}}
-    stage = "reading the exported program"
-    try:
-        from jax import export
 
-        exported = export.deserialize(bytearray(serialized))
-        stage = "making the topology"
-        devices = _devices(request, exported.nr_devices)
-        stage = "lowering"
-        lowered = lower_for(exported, devices)
-        stage = "compiling"
-        compiled = lowered.compile()
-    except Exception as error:
-        answer["kind"] = "unavailable" if stage == "making the topology" else "refused"
-        answer["error_type"] = type(error).__name__
-        answer["message"] = str(error)
-    answer["seconds"] = time.monotonic() - start
-    if answer["kind"] == "compiled":
-        executable = compiled.runtime_executable().serialize()
+    def topology(name: str) -> Any:
+        from jax.experimental import topologies
+
+        return topologies.get_topology_desc(
+            platform="cuda", target_config=request["target"], topology=name
+        )
+
+    answer, found = compile_in_stages(serialized, request["topologies"], topology)
+    if found is not None:
+        executable = found.executable.runtime_executable().serialize()
         answer["analysis"] = {
-            "device_kind": devices[0].device_kind,
-            "devices": len(devices),
+            "device_kind": found.devices[0].device_kind,
+            "devices": len(found.devices),
             "kernels": [
                 report.to_json(bool(request.get("listings")))
-                for report in seen.of(folder, executable, exported.mlir_module())
+                for report in seen.of(folder, executable, found.exported.mlir_module())
             ],
         }
-    answer["stage"] = stage
-    answer["peak_memory_bytes"] = peak_memory()
-    return answer
-
-
-def _devices(request: dict[str, Any], wanted: int) -> list[Any]:
-    from jax.experimental import topologies
-
-    fitting = [name for size, name in request["topologies"] if size >= wanted]
-    if not fitting:
-        known = request["topologies"]
-        raise ValueError(f"the program wants {wanted} devices; the topologies known: {known}")
-    topology = topologies.get_topology_desc(
-        platform="cuda", target_config=request["target"], topology=fitting[0]
-    )
-    return list(topology.devices[:wanted])
+    return {**answer, "peak_memory_bytes": peak_memory()}

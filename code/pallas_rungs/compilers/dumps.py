@@ -205,14 +205,6 @@ class Dumper:
         self.close()
 
 
-def compile_with_dumps(
-    serialized: bytes, chip: str | Chip, kinds: Iterable[str], *, time_limit: float = 120.0
-) -> Dumps:
-    """Compile one program with a `Dumper` of its own; see `Dumper` and `Dumper.compile`."""
-    with Dumper(kinds) as dumper:
-        return dumper.compile(serialized, chip, time_limit=time_limit)
-
-
 def compile_for_estimate(
     serialized: bytes, chip: str | Chip, *, time_limit: float, cache: bool = False
 ) -> Dumps:

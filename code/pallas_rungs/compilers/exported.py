@@ -1,4 +1,4 @@
-"""What the compilers' workers share: lowering an exported program for devices of a topology."""
+"""What the compilers' workers share: compiling an exported program for devices of a topology."""
 
 from __future__ import annotations
 
@@ -6,7 +6,67 @@ import math
 import re
 import resource
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program that a worker compiled.
+
+    Attributes:
+      exported: what `jax.export.deserialize` gave.
+      devices: those of the topology that it was compiled for.
+      executable: what jax's `Lowered.compile` gave.
+    """
+
+    exported: Any
+    devices: list[Any]
+    executable: Any
+
+
+def compile_in_stages(
+    serialized: bytes, topologies: list[tuple[int, str]], make: Callable[[str], Any]
+) -> tuple[dict[str, Any], Compiled | None]:
+    """Compile an exported program for the smallest topology that has devices enough.
+
+    Args:
+      serialized: what `jax.export.Exported.serialize` gave.
+      topologies: numbers of devices and names, from small to large.
+      make: returns the topology of a name.
+
+    Returns:
+      A worker's answer without what only that worker adds: `kind` ("compiled", "refused" or
+      "unavailable"), `error_type`, `message`, `stage`, `seconds`, `analysis`, which is empty; and
+      what was compiled, None where nothing was.
+    """
+    start = time.monotonic()
+    answer: dict[str, Any] = {"kind": "compiled", "error_type": "", "message": "", "analysis": {}}
+    found = None
+    stage = "reading the exported program"
+    try:
+        from jax import export
+
+        exported = export.deserialize(bytearray(serialized))
+        stage = "making the topology"
+        wanted = exported.nr_devices
+        fitting = [name for size, name in topologies if size >= wanted]
+        if not fitting:
+            raise ValueError(
+                f"the program wants {wanted} devices; the topologies known: {topologies}"
+            )
+        devices = list(make(fitting[0]).devices[:wanted])
+        stage = "lowering"
+        lowered = lower_for(exported, devices)
+        stage = "compiling"
+        found = Compiled(exported, devices, lowered.compile())
+    except Exception as error:
+        answer["kind"] = "unavailable" if stage == "making the topology" else "refused"
+        answer["error_type"] = type(error).__name__
+        answer["message"] = str(error)
+    return {**answer, "stage": stage, "seconds": time.monotonic() - start}, found
 
 
 def lower_for(exported: Any, devices: list[Any]) -> Any:

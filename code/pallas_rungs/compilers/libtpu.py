@@ -11,9 +11,10 @@ import importlib.util
 import os
 import re
 import sys
+from dataclasses import replace
 
 from pallas_rungs.compilers.chips import TPU, TPU_CHIPS, Chip, chip_named, names_of
-from pallas_rungs.compilers.outcome import CompilerOutcome, kept_or_compiled
+from pallas_rungs.compilers.outcome import CompilerOutcome, kept_or_compiled, of_reply
 from pallas_rungs.compilers.packages import installed_version
 from pallas_rungs.compilers.process import Reply, Worker
 from pallas_rungs.compilers.service import ADDRESS_VARIABLE, Service, ServiceWorker
@@ -170,22 +171,11 @@ def _compile(
 
 def answered(reply: Reply, versions: dict[str, str]) -> CompilerOutcome:
     """The outcome that a worker's answer tells."""
-    header = reply.header
-    kind, message = header["kind"], header["message"]
-    if "Invalid TPU external name" in message:
-        kind = "unavailable"
+    outcome = of_reply(reply, versions)
+    if "Invalid TPU external name" in outcome.message:
         message = (
             f"libtpu {versions['libtpu']} is too old for this chip; the installed jax "
-            f"{versions['jax']} goes with: {install_line()}\n{message}"
+            f"{versions['jax']} goes with: {install_line()}\n{outcome.message}"
         )
-    return CompilerOutcome(
-        kind,
-        header["error_type"],
-        message,
-        seconds=header["seconds"],
-        peak_memory_bytes=header["peak_memory_bytes"],
-        cpu_seconds=reply.cpu_seconds,
-        analysis=header["analysis"],
-        hlo=header.get("hlo", ""),
-        versions=versions,
-    )
+        return replace(outcome, kind="unavailable", message=message)
+    return outcome

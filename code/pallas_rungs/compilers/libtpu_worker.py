@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import faulthandler
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
-from pallas_rungs.compilers.exported import lower_for, peak_memory
+from pallas_rungs.compilers.exported import compile_in_stages, peak_memory
 from pallas_rungs.compilers.wire import read_frame, write_frame
 
 
@@ -42,42 +41,17 @@ def compile_program(request: dict[str, Any], serialized: bytes) -> dict[str, Any
       JSON data: `kind` ("compiled", "refused" or "unavailable"), `error_type`, `message`, `stage`,
       `seconds`, `peak_memory_bytes` of this process so far, `analysis`, `hlo`.
     """
-    start = time.monotonic()
-    answer: dict[str, Any] = {"kind": "compiled", "error_type": "", "message": "", "analysis": {}}
-    stage = "reading the exported program"
-    try:
-        from jax import export
-
-        exported = export.deserialize(bytearray(serialized))
-        stage = "making the topology"
-        devices = _devices(request["topologies"], exported.nr_devices)
-        stage = "lowering"
-        lowered = lower_for(exported, devices)
-        stage = "compiling"
-        compiled = lowered.compile()
-        seconds = time.monotonic() - start
-    except Exception as error:
-        answer["kind"] = "unavailable" if stage == "making the topology" else "refused"
-        answer["error_type"] = type(error).__name__
-        answer["message"] = str(error)
-        seconds = time.monotonic() - start
-    else:
-        answer["analysis"] = _analysis(compiled, devices)
-        answer["hlo"] = compiled.as_text() if request.get("hlo") else ""
-    answer["stage"] = stage
-    answer["seconds"] = seconds
-    answer["peak_memory_bytes"] = peak_memory()
-    return answer
+    answer, found = compile_in_stages(serialized, request["topologies"], _topology)
+    if found is not None:
+        answer["analysis"] = _analysis(found.executable, found.devices)
+        answer["hlo"] = found.executable.as_text() if request.get("hlo") else ""
+    return {**answer, "peak_memory_bytes": peak_memory()}
 
 
-def _devices(topologies: list[tuple[int, str]], wanted: int) -> list[Any]:
-    from jax.experimental import topologies as jax_topologies
+def _topology(name: str) -> Any:
+    from jax.experimental import topologies
 
-    fitting = [name for size, name in topologies if size >= wanted]
-    if not fitting:
-        raise ValueError(f"the program wants {wanted} devices; the topologies known: {topologies}")
-    topology = jax_topologies.get_topology_desc(topology_name=fitting[0], platform="tpu")
-    return list(topology.devices[:wanted])
+    return topologies.get_topology_desc(topology_name=name, platform="tpu")
 
 
 def _analysis(compiled: Any, devices: list[Any]) -> dict[str, Any]:

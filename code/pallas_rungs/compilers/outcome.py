@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pallas_rungs.compilers import cache as disk
-from pallas_rungs.compilers.process import Died, TimedOut
+from pallas_rungs.compilers.process import Died, Reply, TimedOut
 
 _FATAL = re.compile(r"(Check failed: .*|Fatal Python error: .*|.*\[FATAL\].*|LLVM ERROR: .*)")
 _LOG_PREFIX = re.compile(r"^[FEWI]\d{4} [\d:.]+\s+\d+ \S+?:\d+\] ")
@@ -48,6 +48,22 @@ class CompilerOutcome:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return asdict(self)
+
+
+def of_reply(reply: Reply, versions: dict[str, str]) -> CompilerOutcome:
+    """The outcome that a worker's answer tells."""
+    told = reply.header
+    return CompilerOutcome(
+        told["kind"],
+        told["error_type"],
+        told["message"],
+        seconds=told["seconds"],
+        peak_memory_bytes=told["peak_memory_bytes"],
+        cpu_seconds=reply.cpu_seconds,
+        analysis=told["analysis"],
+        hlo=told.get("hlo", ""),
+        versions=versions,
+    )
 
 
 def of_timed_out(late: TimedOut, versions: dict[str, str]) -> CompilerOutcome:

@@ -192,21 +192,29 @@ def forward_error_bound(q: Any, k: Any, v: Any, scale: float | None = None) -> f
     return (2 * relative + rounded) * max(float(v64.max()), 1.0)
 
 
-def cases() -> tuple[Case, ...]:
-    """Return inputs: blocks of 128 that divide and do not, one key, large scores, dtypes."""
-    rng = np.random.default_rng(0)
+def normal_cases(*described: tuple[str, tuple[int, ...], Any, float]) -> tuple[Case, ...]:
+    """Return cases of normally distributed q, k and v, for a forward pass.
 
-    def case(name: str, *shape: int, dtype: Any = np.float32, offset: float = 0.0) -> Case:
+    Args:
+        *described: The name of each case, the shape of its arrays, their dtype, and what is added
+            to the first column of q and of k: x makes every score x² / sqrt(d) larger.
+    """
+    rng = np.random.default_rng(0)
+    made = []
+    for name, shape, dtype, offset in described:
         q, k, v = (rng.standard_normal(shape).astype(dtype) for _ in range(3))
         k[..., 0] += offset
         q[..., 0] += offset
-        bound = forward_error_bound(q, k, v)
-        return Case(name, (q, k, v), rtol=2.0**-22, atol=bound)
+        made.append(Case(name, (q, k, v), rtol=2.0**-22, atol=forward_error_bound(q, k, v)))
+    return tuple(made)
 
-    return (
-        case("two blocks of each", 1, 256, 64),
-        case("last blocks partial", 2, 160, 64),
-        case("one query, one key, no head axis", 1, 128),
-        case("scores near 400", 1, 160, 64, offset=56.0),
-        case("bfloat16", 1, 256, 64, dtype=jnp.bfloat16),
+
+def cases() -> tuple[Case, ...]:
+    """Return inputs: blocks of 128 that divide and do not, one key, large scores, dtypes."""
+    return normal_cases(
+        ("two blocks of each", (1, 256, 64), np.float32, 0),
+        ("last blocks partial", (2, 160, 64), np.float32, 0),
+        ("one query, one key, no head axis", (1, 128), np.float32, 0),
+        ("scores near 400", (1, 160, 64), np.float32, 56),
+        ("bfloat16", (1, 256, 64), jnp.bfloat16, 0),
     )

@@ -21,7 +21,7 @@ from pallas_rungs.kernels.checks import (
 )
 from pallas_rungs.kernels.flash_attention_forward import (
     flash_attention_forward_reference,
-    forward_error_bound,
+    normal_cases,
 )
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
@@ -197,18 +197,9 @@ def flash_attention_strips_reference(
 
 def cases() -> tuple[Case, ...]:
     """Return inputs: several blocks and strips, a row shorter than a block, wide and large ones."""
-    rng = np.random.default_rng(0)
-
-    def case(name: str, *shape: int, dtype: Any = np.float32, offset: float = 0.0) -> Case:
-        q, k, v = (rng.standard_normal(shape).astype(dtype) for _ in range(3))
-        k[..., 0] += offset
-        q[..., 0] += offset
-        bound = forward_error_bound(q, k, v)
-        return Case(name, (q, k, v), rtol=2.0**-22, atol=bound)
-
-    return (
-        case("two blocks of two strips", 1, 512, 64),
-        case("two heads of one strip, no second block", 2, 128, 128),
-        case("scores near 400, no head axis, longer than a lane", 256, 136, offset=68.0),
-        case("bfloat16", 1, 512, 64, dtype=jnp.bfloat16),
+    return normal_cases(
+        ("two blocks of two strips", (1, 512, 64), np.float32, 0),
+        ("two heads of one strip, no second block", (2, 128, 128), np.float32, 0),
+        ("scores near 400, no head axis, longer than a lane", (256, 136), np.float32, 68),
+        ("bfloat16", (1, 512, 64), jnp.bfloat16, 0),
     )

@@ -1,5 +1,6 @@
 """Tiled matrix product that sums over blocks of K in the output block."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 from pallas_rungs.kernels.checks import check_blocks_divide, check_product, product_blocks
+from pallas_rungs.kernels.products import product_operands, product_reference
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
@@ -75,19 +77,12 @@ def matmul(
     )(x, y)
 
 
-def matmul_reference(x: jax.Array, y: jax.Array) -> np.ndarray:
-    """Return x @ y in float64."""
-    return np.asarray(x, np.float64) @ np.asarray(y, np.float64)
+matmul_reference = product_reference
 
 
 def cases() -> tuple[Case, ...]:
     """Return inputs: blocks that fill the product and blocks that do not, each dtype."""
-    rng = np.random.default_rng(0)
-
-    def operands(M: int, K: int, N: int, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
-        x, y = rng.standard_normal((M, K)), rng.standard_normal((K, N))
-        return x.astype(dtype), y.astype(dtype)
-
+    operands = partial(product_operands, np.random.default_rng(0))
     # Sums of K products of size about 1 end near sqrt(K), with errors near K * 2**-24.
     rtol, atol = 1e-5, 1e-4
     return (

@@ -1,5 +1,6 @@
 """Matrix product with a GELU on its way out: summed in scratch memory, written once."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import BFLOAT16_RTOL, Case
 from pallas_rungs.kernels.checks import check_blocks_divide, check_product, product_blocks
+from pallas_rungs.kernels.products import gelu_of_product_reference, product_operands
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
@@ -82,20 +84,12 @@ def matmul_gelu(
     )(x, y)
 
 
-def matmul_gelu_reference(x: jax.Array, y: jax.Array) -> np.ndarray:
-    """Return gelu(x @ y) in float64, the GELU with tanh."""
-    z = np.asarray(x, np.float64) @ np.asarray(y, np.float64)
-    return np.asarray(0.5 * z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3))))
+matmul_gelu_reference = gelu_of_product_reference
 
 
 def cases() -> tuple[Case, ...]:
     """Return inputs: blocks that fill the product and blocks that do not, each dtype."""
-    rng = np.random.default_rng(0)
-
-    def operands(M: int, K: int, N: int, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
-        x, y = rng.standard_normal((M, K)), rng.standard_normal((K, N)) / np.sqrt(K)
-        return x.astype(dtype), y.astype(dtype)
-
+    operands = partial(product_operands, np.random.default_rng(0), sums_of_size_one=True)
     # Sums of size 1, with errors near sqrt(K) * 2**-24; the slope of GELU stays below 1.13.
     rtol, atol = 1e-5, 1e-5
     return (

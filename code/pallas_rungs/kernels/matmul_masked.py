@@ -17,6 +17,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import BFLOAT16_RTOL, Case
 from pallas_rungs.kernels.checks import check_product, product_blocks
+from pallas_rungs.kernels.products import product_operands
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
@@ -100,12 +101,7 @@ def matmul_masked_reference(x: jax.Array, y: jax.Array) -> np.ndarray:
 
 def cases() -> tuple[Case, ...]:
     """Return inputs: nothing divides, everything does, one long axis, infinities, each dtype."""
-    rng = np.random.default_rng(0)
-
-    def operands(M: int, K: int, N: int, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
-        x, y = rng.standard_normal((M, K)), rng.standard_normal((K, N))
-        return x.astype(dtype), y.astype(dtype)
-
+    operands = partial(product_operands, np.random.default_rng(0))
     infinite = operands(40, 600, 200)
     infinite[0][3, 5] = np.inf
     infinite[1][599, 7] = -np.inf

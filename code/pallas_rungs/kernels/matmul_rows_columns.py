@@ -1,5 +1,6 @@
 """Matrix product without a split of K: rows of x times columns of y, one block per program."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import Case
 from pallas_rungs.kernels.checks import LANES, SUBLANES, block_size, check_block, check_product
+from pallas_rungs.kernels.products import product_operands, product_reference
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
@@ -67,19 +69,12 @@ def matmul_rows_columns(
     )(x, y)
 
 
-def matmul_rows_columns_reference(x: jax.Array, y: jax.Array) -> np.ndarray:
-    """Return x @ y in float64."""
-    return np.asarray(x, np.float64) @ np.asarray(y, np.float64)
+matmul_rows_columns_reference = product_reference
 
 
 def cases() -> tuple[Case, ...]:
     """Return inputs: blocks that fill the product and blocks that do not, each dtype."""
-    rng = np.random.default_rng(0)
-
-    def operands(M: int, K: int, N: int, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
-        x, y = rng.standard_normal((M, K)), rng.standard_normal((K, N))
-        return x.astype(dtype), y.astype(dtype)
-
+    operands = partial(product_operands, np.random.default_rng(0))
     # Sums of K products of size about 1 end near sqrt(K), with errors near K * 2**-24.
     rtol, atol = 1e-5, 1e-4
     return (

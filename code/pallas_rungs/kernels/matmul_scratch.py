@@ -5,6 +5,7 @@ stays in scratch, which keeps its dtype and outlives a program, and the output b
 once, on the last visit.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import BFLOAT16_RTOL, Case
 from pallas_rungs.kernels.checks import check_blocks_divide, check_product, product_blocks
+from pallas_rungs.kernels.products import product_operands, product_reference
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
@@ -85,19 +87,12 @@ def matmul_scratch(
     )(x, y)
 
 
-def matmul_scratch_reference(x: jax.Array, y: jax.Array) -> np.ndarray:
-    """Return x @ y in float64."""
-    return np.asarray(x, np.float64) @ np.asarray(y, np.float64)
+matmul_scratch_reference = product_reference
 
 
 def cases() -> tuple[Case, ...]:
     """Return inputs: blocks that fill the product and blocks that do not, each dtype."""
-    rng = np.random.default_rng(0)
-
-    def operands(M: int, K: int, N: int, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
-        x, y = rng.standard_normal((M, K)), rng.standard_normal((K, N))
-        return x.astype(dtype), y.astype(dtype)
-
+    operands = partial(product_operands, np.random.default_rng(0))
     # Sums of K products of size about 1 end near sqrt(K), with errors near K * 2**-24: 1e-4 for
     # K = 1536. A bfloat16 result is rounded once more, by at most 2**-8 of itself.
     rtol, atol = 1e-5, 1e-4

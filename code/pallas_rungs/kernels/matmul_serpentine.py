@@ -1,6 +1,7 @@
 """Matrix product that turns round at the end of a row of blocks, and one with a GELU at its end."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,6 +12,11 @@ from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.kernels.case import BFLOAT16_RTOL, Case
 from pallas_rungs.kernels.checks import LANES, SUBLANES, block_size, check_block, check_product
+from pallas_rungs.kernels.products import (
+    gelu_of_product_reference,
+    product_operands,
+    product_reference,
+)
 
 CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 
@@ -157,25 +163,15 @@ def matmul_serpentine_gelu(
     )
 
 
-def matmul_serpentine_reference(x: jax.Array, y: jax.Array) -> np.ndarray:
-    """Return x @ y in float64."""
-    return np.asarray(x, np.float64) @ np.asarray(y, np.float64)
+matmul_serpentine_reference = product_reference
 
 
-def matmul_serpentine_gelu_reference(x: jax.Array, y: jax.Array) -> np.ndarray:
-    """Return gelu(x @ y) in float64, the GELU with tanh."""
-    z = matmul_serpentine_reference(x, y)
-    return np.asarray(0.5 * z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3))))
+matmul_serpentine_gelu_reference = gelu_of_product_reference
 
 
 def cases() -> tuple[Case, ...]:
     """Return inputs: an odd and an even number of rows of blocks, partial last ones, each dtype."""
-    rng = np.random.default_rng(0)
-
-    def operands(M: int, K: int, N: int, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
-        x, y = rng.standard_normal((M, K)), rng.standard_normal((K, N)) / np.sqrt(K)
-        return x.astype(dtype), y.astype(dtype)
-
+    operands = partial(product_operands, np.random.default_rng(0), sums_of_size_one=True)
     # Sums of size 1, with errors near sqrt(K) * 2**-24; the slope of GELU stays below 1.13.
     rtol, atol = 1e-5, 1e-5
     return (

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import re
 
-SLOW = (
-    "Interpreters take every grid step in Python: try smaller shapes with the same blocks and a "
-    "few steps along each axis, or raise the time limit."
-)
-"""What to do when an interpreter runs out of time while still busy."""
-
 NO_DERIVATIVE = "A kernel has no derivative of its own: give it one with jax.custom_vjp."
 """What to do where jax had to differentiate a kernel."""
 

@@ -22,6 +22,12 @@ words of a report
   simulate eager      each copy made when it is started, not when it is waited for, where there are
                       copies: one that nobody waits for is seen only so
   (cached)            the compiler's outcome comes from the disk cache; --no-cache asks it again
+  estimate 750 µs (740 to 760 µs), not a measurement
+                      beside compile, for TPUs: what the program would take on that chip, by its
+                      compiler's final schedule, and the times one usual error below and above.
+                      It changes no verdict; --no-estimate leaves it out
+  partly guessed      the schedule left something open, such as how often a loop runs
+  error not known     such estimates were held against too few measured times on that chip, or none
 
 json
   {"climbs": [CLIMB, ...], "passed": BOOL, "exit_code": INT}, for one target as for several
@@ -29,5 +35,7 @@ json
   report   format, name, passed, first_caught, versions, verdicts
   verdict  rung, status, target, summary, observed, error, difference, details, seconds, cached,
            rules
+  details.estimate  chip, text, seconds, low, high, error, cycles, unresolved, method, versions
+  Where a program compiled for a TPU and has no estimate, that holds only none: the reason.
   A usage error, found before anything is executed, is a line on the error output and no JSON.
 """

@@ -75,7 +75,7 @@ def estimate_compiled(compiled: Compiled, name: str) -> dict[str, Any]:
 
 
 def in_words(found: Mapping[str, Any]) -> str:
-    """Say an estimate in one clause: `estimate 0.75 ms (0.74 to 0.76), not a measurement`."""
+    """Say an estimate in one clause: `estimate 750 µs (740 to 760 µs), not a measurement`."""
     from pallas_rungs.performance.report import in_time
 
     text = f"estimate {in_time(found['seconds'])}"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from pallas_rungs.ladder.estimating import FileEstimate
+from pallas_rungs.performance.accuracy import ranges_meet
 
 FAULT, UNAVAILABLE = 1, 3
 
@@ -28,11 +29,11 @@ def ratio(one: FileEstimate, other: FileEstimate) -> float | None:
 
 def apart(one: FileEstimate, other: FileEstimate) -> str:
     """Say of two estimates whether their ranges tell which is faster."""
-    lows = [it.estimate["low"] for it in (one, other)]
-    highs = [it.estimate["high"] for it in (one, other)]
-    if None in (*lows, *highs):
+    first, second = ((it.estimate["low"], it.estimate["high"]) for it in (one, other))
+    meet = ranges_meet(first, second)
+    if meet is None:
         return "two estimates whose errors are not known"
-    if max(lows) <= min(highs):
+    if meet:
         return "two estimates whose ranges overlap: they do not say which is faster"
     return "two estimates whose ranges are apart"
 

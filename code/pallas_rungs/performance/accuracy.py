@@ -33,6 +33,9 @@ from pallas_rungs.performance.validation import (
 FEWEST: Final = 5
 """Points below which no error of a chip is told."""
 
+Range = tuple[float | None, float | None]
+"""The least and the largest time that an estimate stands for; None where its error is not known."""
+
 
 @dataclass(frozen=True)
 class Accuracy:
@@ -51,6 +54,17 @@ class Accuracy:
     def range(self, seconds: float) -> tuple[float, float]:
         """Return the times one such error below and above an estimate."""
         return seconds * math.exp(-self.rms_log_error), seconds * math.exp(self.rms_log_error)
+
+
+def ranges_meet(one: Range, other: Range) -> bool | None:
+    """Say whether two ranges have a time in common; None where one of them is not known.
+
+    Two estimates whose ranges meet do not say which program is faster.
+    """
+    (low, high), (other_low, other_high) = one, other
+    if low is None or high is None or other_low is None or other_high is None:
+        return None
+    return low <= other_high and other_low <= high
 
 
 def accuracy_on(

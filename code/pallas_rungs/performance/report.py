@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from pallas_rungs.performance.kernel import KernelEstimate
 
 _HEADINGS = ("program", "times", "estimate", "steps", "cycles a step", "waiting", "bound by")
-_NUMBERS = range(1, 6)
 
 
 def in_time(seconds: float) -> str:
@@ -85,39 +84,55 @@ def _row(found: Estimate, kernel: KernelEstimate) -> tuple[str, ...]:
     )
 
 
+def in_columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Write rows as indented lines, the first of them headings; numbers stand to the right.
+
+    The first column names the row and the last one says something: all between hold numbers.
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for name, *numbers, said in rows:
+        cells = [name.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True)]
+        lines.append(f"  {'  '.join([*cells, said]).rstrip()}")
+    return lines
+
+
+def table_html(caption: str, headings: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write rows as an HTML table; the first cell of each names it."""
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f"<table><caption>{escape(caption)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
 def report_text(found: Estimate) -> str:
     """Return the estimate as plain text."""
     lines = [f"{found.name}({', '.join(found.arguments)})", headline(found)]
     lines += [f"  {fact}" for fact in facts(found)]
-    rows = [_HEADINGS, *_rows(found)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows if found.kernels else ():
-        cells = [
-            cell.rjust(width) if place in _NUMBERS else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(f"  {'  '.join(cells).rstrip()}")
+    if found.kernels:
+        lines += in_columns([_HEADINGS, *_rows(found)])
     lines += [f"  guessed: {what}" for what in found.unresolved]
     return "\n".join([*lines, provenance(found)])
 
 
 def report_html(found: Estimate) -> str:
     """Return the estimate as one HTML element of class `pr-estimate`."""
-    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in _HEADINGS)
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in _rows(found)
-    )
     caption = f"{found.name}({', '.join(found.arguments)})"
     guessed = "".join(f"<li>guessed: {escape(what)}</li>" for what in found.unresolved)
     told = "".join(f"<li>{escape(fact)}</li>" for fact in facts(found))
     return (
         f'<div class="pr-estimate" data-chip="{escape(found.chip)}">'
         f"<p><strong>{escape(headline(found))}</strong></p>"
-        f'<table class="pr-estimate-table"><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"{table_html(caption, _HEADINGS, _rows(found))}"
         f"<ul>{told}{guessed}</ul>"
         f"<p><small>{escape(provenance(found))}</small></p></div>"
     )

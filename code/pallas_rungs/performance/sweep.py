@@ -21,6 +21,7 @@ from pallas_rungs.compilers.dumps import FOR_ESTIMATES, Dumper
 from pallas_rungs.compilers.libtpu import installed_versions, why_unavailable
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.memory_overflow import in_words, memory_overflow
+from pallas_rungs.performance.accuracy import ranges_meet
 from pallas_rungs.performance.clock import clock_of
 from pallas_rungs.performance.estimate import (
     METHOD,
@@ -155,9 +156,9 @@ class Sweep:
         assert best is not None
         near = []
         for trial in self.estimated:
-            assert trial.estimate is not None
-            low, high = trial.estimate.low, best.high
-            if trial is self.best or low is None or high is None or low <= high:
+            found = trial.estimate
+            assert found is not None
+            if ranges_meet((found.low, found.high), (best.low, best.high)) is not False:
                 near.append(trial)
         return tuple(near)
 

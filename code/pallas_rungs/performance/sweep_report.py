@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from pallas_rungs.performance.report import in_bytes, in_time, provenance
+from pallas_rungs.performance.report import in_bytes, in_columns, in_time, provenance, table_html
 
 if TYPE_CHECKING:
     from pallas_rungs.performance.sweep import Sweep, Trial
-
-_NUMBERS = range(1, 6)
 
 
 def headline(found: Sweep) -> str:
@@ -62,32 +60,16 @@ def made_with(found: Sweep) -> str:
 
 def sweep_text(found: Sweep) -> str:
     """Return the sweep as plain text."""
-    rows = [_headings(found), *_rows(found)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [headline(found)]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if place in _NUMBERS else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(f"  {'  '.join(cells).rstrip()}")
+    lines = [headline(found), *in_columns([_headings(found), *_rows(found)])]
     return "\n".join([*lines, *remarks(found), made_with(found)])
 
 
 def sweep_html(found: Sweep) -> str:
     """Return the sweep as one HTML element of class `pr-sweep`."""
-    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in _headings(found))
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in _rows(found)
-    )
     told = "".join(f"<li>{escape(remark)}</li>" for remark in remarks(found))
     return (
         f'<div class="pr-sweep" data-chip="{escape(found.chip)}">'
-        f"<table><caption>{escape(headline(found))}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"{table_html(headline(found), _headings(found), _rows(found))}"
         f"<ul>{told}</ul><p><small>{escape(made_with(found))}</small></p></div>"
     )
 

@@ -12,25 +12,9 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from book.front_matter import front_matter
+
 ROOT = Path(__file__).resolve().parents[3]
-
-FRONT = """\
----
-jupytext:
-  text_representation:
-    extension: .md
-    format_name: myst
-kernelspec:
-  display_name: Python 3
-  language: python
-  name: python3
-covers: []
-needs: []
-rungs: [{rungs}]
-minutes: 1
-{more}---
-
-"""
 
 CORE = '''\
 """Arithmetic that chapters draw and import."""
@@ -74,7 +58,7 @@ def triple(x):
 
 def chapter(body: str, *, rungs: str = "interpret", more: str = "") -> str:
     """Returns a chapter's text: front matter, a heading, and the body."""
-    return FRONT.format(rungs=rungs, more=more) + "# A chapter\n\n" + body
+    return front_matter(rungs=rungs, more=more) + "# A chapter\n\n" + body
 
 
 def cell(source: str, options: str = "") -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from book.front_matter import HEAD
 from pallas_rungs.book.dependencies import chapter_key, closure, reached_files
 from pallas_rungs.book.notebooks import read_chapter
 
@@ -17,16 +18,6 @@ FILES = {
     "pkg/records/runs.json": "{}",
     "single.py": "",
 }
-HEAD = """\
----
-jupytext:
-  text_representation:
-    format_name: myst
-kernelspec:
-  name: python3
----
-
-"""
 
 
 @pytest.fixture

@@ -2,22 +2,13 @@
 
 import pytest
 
+from book.front_matter import HEAD
 from pallas_rungs.book.dependencies import chapter_key
 from pallas_rungs.book.excerpts import passages_on
 from pallas_rungs.book.notebooks import read_chapter
 from pallas_rungs.walk import ExcerptError, Passage, excerpt, installed_module, whole_file
 
 CORE = "jax._src.pallas.core"
-HEAD = """\
----
-jupytext:
-  text_representation:
-    format_name: myst
-kernelspec:
-  name: python3
----
-
-"""
 PROSE = """\
 # A page
 

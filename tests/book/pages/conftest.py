@@ -10,25 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from book.front_matter import front_matter
+
 ROOT = Path(__file__).resolve().parents[3]
-
-FRONT = """\
----
-jupytext:
-  text_representation:
-    extension: .md
-    format_name: myst
-kernelspec:
-  display_name: Python 3
-  language: python
-  name: python3
-covers: [{covers}]
-needs: [{needs}]
-rungs: [{rungs}]
-minutes: {minutes}
----
-
-"""
 
 INDEX = """\
 # A small book
@@ -116,7 +100,7 @@ parts:
 
 
 def front(covers="", needs="", rungs="interpret", minutes=3):
-    return FRONT.format(covers=covers, needs=needs, rungs=rungs, minutes=minutes)
+    return front_matter(covers=covers, needs=needs, rungs=rungs, minutes=minutes)
 
 
 @dataclass

@@ -21,6 +21,7 @@ from pallas_rungs import cli
 from pallas_rungs.ladder import printing
 from pallas_rungs.ladder.climb_help import CLIMB_HELP
 from pallas_rungs.ladder.compare import default_tolerance
+from pallas_rungs.ladder.estimate_beside import KEPT, in_words
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
 
@@ -319,6 +320,20 @@ def described(name: str) -> list[str]:
             break
         text += line
     return [word.strip() for word in text.split(",")]
+
+
+def test_the_help_names_what_stands_beside_a_compiled_program() -> None:
+    assert described("details.estimate") == ["chip", "text", *KEPT]
+    told = " ".join(CLIMB_HELP.split())
+    found = {"seconds": 7.5e-4, "low": 7.4e-4, "high": 7.6e-4, "unresolved": []}
+    assert in_words(found) in told
+    for change, word in (
+        ({"unresolved": ["x"]}, "partly guessed"),
+        ({"low": None}, "error not known"),
+    ):
+        assert word in in_words(found | change)
+        assert f"\n  {word} " in CLIMB_HELP
+    assert "--no-estimate" in told
 
 
 def test_the_help_names_the_default_tolerances() -> None:

@@ -11,6 +11,7 @@ from pallas_rungs.compilers.chips import (
     GPU_CHIPS,
     TPU,
     TPU_CHIPS,
+    Chip,
     chip_named,
 )
 
@@ -45,17 +46,11 @@ def test_no_name_means_two_chips() -> None:
     assert set(CURRENT_CHIPS) <= {chip.name for chip in TPU_CHIPS}
 
 
-def test_topologies_grow_with_the_number_of_devices() -> None:
-    v5e = chip_named("v5e")
-    assert v5e.topology == "v5e:1x1"
-    assert [v5e.topology_for(n) for n in (1, 2, 3, 8)] == [
-        "v5e:1x1",
-        "v5e:1x2",
-        "v5e:2x2",
-        "v5e:2x4",
-    ]
-    with pytest.raises(ValueError, match="wants 99 devices"):
-        v5e.topology_for(99)
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_topologies_go_from_small_to_large_and_the_first_is_for_one_device(chip: Chip) -> None:
+    sizes = [size for size, _ in chip.topologies]
+    assert sizes == sorted(set(sizes))
+    assert chip.topology == chip.topologies[0][1]
 
 
 def test_each_chip_is_of_one_machine_and_each_machine_has_its_default() -> None:

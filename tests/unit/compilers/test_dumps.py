@@ -27,7 +27,6 @@ from pallas_rungs.compilers.dumps import (
     MOSAIC,
     Dumper,
     Dumps,
-    compile_with_dumps,
     dump_flags,
 )
 from pallas_rungs.compilers.outcome import CompilerOutcome
@@ -93,7 +92,8 @@ def test_only_what_was_asked_for_is_dumped_and_a_next_program_finds_an_empty_fol
 
 @needs_libtpu
 def test_passes_of_a_kernel_come_in_their_order() -> None:
-    passes = compile_with_dumps(_softmax(), "v5e", [MOSAIC]).mosaic_passes("softmax")
+    with Dumper([MOSAIC]) as dumper:
+        passes = dumper.compile(_softmax(), "v5e").mosaic_passes("softmax")
     names = [name for name, _ in passes]
     assert names.index("original") < names.index("post-infer-vector-layout")
     assert names.index("post-infer-vector-layout") < names.index("post-apply-vector-layout")

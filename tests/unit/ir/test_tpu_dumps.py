@@ -11,7 +11,7 @@ from jax import export
 from jax.sharding import AbstractDevice, AbstractMesh
 
 from pallas_rungs.compilers import libtpu
-from pallas_rungs.compilers.dumps import MOSAIC, Dumps, compile_with_dumps
+from pallas_rungs.compilers.dumps import MOSAIC, Dumper, Dumps
 from pallas_rungs.ir.bundles import MemoryCopy, read_listing
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.mosaic_passes import Pass, layouts, operations, read_passes, shortened
@@ -37,7 +37,8 @@ def dumps() -> Dumps:
     with jax.sharding.use_abstract_mesh(AbstractMesh((), (), abstract_device=device)):
         program = export.export(jax.jit(matmul), platforms=["tpu"])(matrix, matrix).serialize()
     kinds = ("packed bundles", "final bundles", "utilization", "static profile", "vmem report")
-    return compile_with_dumps(bytes(program), "v5e", (*kinds, MOSAIC))
+    with Dumper((*kinds, MOSAIC)) as dumper:
+        return dumper.compile(bytes(program), "v5e")
 
 
 @needs_libtpu

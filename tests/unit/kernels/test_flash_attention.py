@@ -31,7 +31,8 @@ from pallas_rungs.kernels.flash_attention_forward import (
     forward_error_bound,
     last_block_seen,
 )
-from unit.kernels.matrices import BFLOAT16, FEW, FLOAT32, float64, seeds
+from unit.kernels.launches import blocks_in_order, launches
+from unit.kernels.matrices import BFLOAT16, FEW, FLOAT32, assert_within, seeds
 
 # One example of attention with its gradients compiles three kernels.
 FEWER = settings(FEW, max_examples=4)
@@ -45,13 +46,6 @@ dtypes = st.sampled_from([FLOAT32, BFLOAT16])
 def draw(seed: int, *shapes: tuple[int, ...], dtype: Any = FLOAT32) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
-
-
-def assert_within(got: Any, want: Any, bound: float, dtype: Any) -> None:
-    assert got.shape == want.shape
-    assert got.dtype == dtype
-    allowed = bound + (2.0**-8 if dtype == BFLOAT16 else 2.0**-22) * np.abs(want)
-    np.testing.assert_array_less(np.abs(float64(got) - want), allowed)
 
 
 @FEWER
@@ -140,20 +134,10 @@ def test_blocks_that_see_each_other(bq: int, bk: int) -> None:
         assert int(first_block_seeing(j, bq, bk)) == np.flatnonzero(column)[0]
 
 
-def launches(call: Any, *args: Any) -> list[Any]:
-    """The parameters of each pallas_call that a function makes."""
-    equations = jax.make_jaxpr(call)(*args).eqns
-    return [e.params for e in equations if e.primitive.name == "pallas_call"]
-
-
-def block_starts(call: Any, index: int, operand: int) -> list[int]:
-    """First rows of one input's blocks, in the order of the grid."""
-    mapping = launches(call, jnp.zeros((512, 8)))[index]["grid_mapping"]
-    maps = mapping.block_mappings[operand]
-    return [
-        int(maps.compute_start_indices_interpret(program)[1])
-        for program in np.ndindex(*mapping.grid)
-    ]
+def block_places(call: Any, index: int, operand: int) -> list[int]:
+    """Which of the blocks along its length each program asks for, in the order of the grid."""
+    launch = launches(call, jnp.zeros((512, 8)))[index]
+    return [block for _, block, _ in blocks_in_order(launch, operand)]
 
 
 def test_blocks_that_are_skipped_are_not_fetched() -> None:
@@ -165,16 +149,14 @@ def test_blocks_that_are_skipped_are_not_fetched() -> None:
             x, x, x, x, jnp.zeros(512), x, causal=True, block=(128, 128)
         )
 
-    clamped = [128 * min(i, j) for i in range(4) for j in range(4)]
+    clamped = [min(i, j) for i in range(4) for j in range(4)]
     for operand in (1, 2):
-        assert block_starts(forward, 0, operand) == clamped
-        assert block_starts(backward, 0, operand) == clamped
+        assert block_places(forward, 0, operand) == clamped
+        assert block_places(backward, 0, operand) == clamped
     for operand in (0, 3):
-        assert block_starts(backward, 0, operand) == [128 * i for i in range(4) for _ in range(4)]
-        assert block_starts(backward, 1, operand) == [
-            128 * max(i, j) for j in range(4) for i in range(4)
-        ]
-    assert block_starts(backward, 1, 1) == [128 * j for j in range(4) for _ in range(4)]
+        assert block_places(backward, 0, operand) == [i for i in range(4) for _ in range(4)]
+        assert block_places(backward, 1, operand) == [max(i, j) for j in range(4) for i in range(4)]
+    assert block_places(backward, 1, 1) == [j for j in range(4) for _ in range(4)]
 
 
 def test_blocks_are_512_by_default_and_only_the_reduction_is_in_order() -> None:

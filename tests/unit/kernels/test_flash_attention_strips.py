@@ -3,7 +3,6 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +15,8 @@ from pallas_rungs.kernels.flash_attention_strips import (
     flash_attention_strips_reference,
     sums_by_lane,
 )
-from unit.kernels.matrices import BFLOAT16, FEW, FLOAT32, float64, seeds
+from unit.kernels.launches import blocks_in_order, launches, products
+from unit.kernels.matrices import BFLOAT16, FEW, FLOAT32, assert_within, seeds
 
 BLOCKS = [(128, 128), (256, 128), (256, 256), (512, 128), (1024, 512)]
 
@@ -43,11 +43,8 @@ def test_causal_attention(
     o, lse = flash_attention_strips(q, k, v, scale=scale, block=block, interpret=True)
     want_o, want_lse = flash_attention_strips_reference(q, k, v, scale=scale)
     bound = forward_error_bound(q, k, v, abs(scale) if scale else None)
-    for got, want, to in ((o, want_o, dtype), (lse, want_lse, FLOAT32)):
-        assert got.shape == want.shape
-        assert got.dtype == to
-        allowed = bound + (2.0**-8 if to == BFLOAT16 else 2.0**-22) * np.abs(want)
-        np.testing.assert_array_less(np.abs(float64(got) - want), allowed)
+    assert_within(o, want_o, bound, dtype)
+    assert_within(lse, want_lse, bound, FLOAT32)
 
 
 def test_a_key_is_multiplied_with_queries_of_its_strip_and_after_it_only() -> None:
@@ -79,20 +76,17 @@ def test_the_helpers_keep_to_their_lanes() -> None:
         np.testing.assert_array_equal(across(lane, width), np.repeat(lane[:, :1], width, axis=1))
 
 
-def launch(**options: Any) -> Any:
-    x = jax.ShapeDtypeStruct((2, 512, 64), jnp.float32)
-    made = jax.make_jaxpr(lambda q, k, v: flash_attention_strips(q, k, v, **options))(x, x, x)
-    (found,) = [it for it in made.eqns if it.primitive.name == "pallas_call"]
-    return found.params
+def launch(T: int = 512, dtype: Any = FLOAT32, **options: Any) -> Any:
+    x = jax.ShapeDtypeStruct((2, T, 64), dtype)
+    (found,) = launches(flash_attention_strips, x, x, x, **options)
+    return found
 
 
 def test_a_program_above_the_diagonal_asks_for_what_the_next_row_begins_with() -> None:
-    keys = launch(block=(128, 128))["grid_mapping"].block_mappings[1].index_map_jaxpr
-    held = [
-        [int(jax.core.eval_jaxpr(keys.jaxpr, keys.consts, 1, i, j)[1]) for j in range(4)]
-        for i in range(4)
-    ]
-    assert held == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 2, 0], [0, 1, 2, 3]]
+    made = launch(block=(128, 128))
+    held = [[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 2, 0], [0, 1, 2, 3]]
+    every = [(head, block, 0) for head in range(2) for row in held for block in row]
+    assert blocks_in_order(made, 1) == blocks_in_order(made, 2) == every
 
 
 def test_blocks_are_cut_down_and_the_limit_is_the_compilers_unless_asked_for() -> None:
@@ -100,6 +94,14 @@ def test_blocks_are_cut_down_and_the_limit_is_the_compilers_unless_asked_for() -
     assert found["grid_mapping"].grid == (2, 1, 1)
     assert found["compiler_params"].vmem_limit_bytes is None
     assert launch(vmem_limit_bytes=2**20)["compiler_params"].vmem_limit_bytes == 2**20
+
+
+def test_blocks_are_1024_in_strips_of_512_by_default_and_products_take_the_dtype_of_v() -> None:
+    made = launch(T=2048, dtype=BFLOAT16)
+    assert made["grid_mapping"].grid == (2, 2, 2)
+    taken = [tuple(x.aval.dtype for x in e.invars) for e in products(made["jaxpr"])]
+    # Two for each strip: below the diagonal, and on it.
+    assert taken == [(BFLOAT16, BFLOAT16)] * (2 * 2 * 2)
 
 
 x512 = np.ones((512, 64), np.float32)

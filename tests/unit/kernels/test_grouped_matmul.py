@@ -148,23 +148,3 @@ SIZES = np.array(S, np.int32)
 def test_operands_that_do_not_fit(x: Any, w: Any, groups: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         grouped_matmul(x, w, groups, interpret=True)
-
-
-@pytest.mark.parametrize(
-    ("block", "message"),
-    [
-        ((4, 128, 128), "bm is 4, but a block takes a multiple of 8"),
-        ((8, 64, 128), "bk is 64, but a block takes a multiple of 128"),
-        ((8, 128, 64), "bn is 64, but a block takes a multiple of 128"),
-        ((8, 128), r"but the kernel takes \(bm, bk, bn\)"),
-    ],
-)
-def test_blocks_that_no_chip_takes(block: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        grouped_matmul(X, W, SIZES, block=block, interpret=True)
-
-
-def test_a_partial_block_of_k_is_refused() -> None:
-    x, w = np.ones((8, 384), np.float32), np.ones((1, 384, 128), np.float32)
-    with pytest.raises(ValueError, match="256 does not divide K = 384"):
-        grouped_matmul(x, w, np.array([8], np.int32), block=(8, 256, 128), interpret=True)

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_rungs.kernels.logsumexp import cases, logsumexp, logsumexp_reference
+from unit.kernels.launches import launches
 from unit.kernels.matrices import BFLOAT16, FEW, FLOAT32, float64, lengths, matrix, seeds, sizes
 
 
@@ -43,11 +43,7 @@ def test_the_default_block_takes_a_row_in_parts() -> None:
 
 
 def test_blocks_by_default_and_the_reduction_in_order() -> None:
-    (launch,) = [
-        e.params
-        for e in jax.make_jaxpr(logsumexp)(jnp.zeros((600, 3000))).eqns
-        if e.primitive.name == "pallas_call"
-    ]
+    (launch,) = launches(logsumexp, jnp.zeros((600, 3000)))
     assert launch["grid_mapping"].grid == (3, 3)
     semantics = launch["compiler_params"].dimension_semantics
     assert [str(s) for s in semantics] == ["parallel", "arbitrary"]

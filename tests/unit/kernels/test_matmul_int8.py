@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_rungs.kernels.matmul_int8 import matmul_int8, matmul_int8_reference, quantise
-from unit.kernels.matrices import BFLOAT16, FEW, FLOAT32, GATE, lengths, matrix, seeds, sizes
+from unit.kernels.matrices import BFLOAT16, FEW, FLOAT32, GATE, OF_BLOCKS_OF_K, matrix, seeds
 
 
 def weights(seed: int, K: int, N: int) -> tuple[np.ndarray, np.ndarray]:
@@ -30,16 +30,7 @@ def assert_product(got: Any, x: np.ndarray, q: np.ndarray, scale: np.ndarray) ->
 
 
 @FEW
-@given(
-    M=lengths,
-    blocks=st.integers(1, 3),
-    bk=st.sampled_from([128, 256]),
-    N=lengths,
-    bm=sizes(8, 320),
-    bn=sizes(128, 384),
-    dtype=st.sampled_from([FLOAT32, BFLOAT16]),
-    seed=seeds,
-)
+@given(**OF_BLOCKS_OF_K)
 def test_weights_are_widened_and_scaled(
     M: int, blocks: int, bk: int, N: int, bm: int, bn: int, dtype: Any, seed: int
 ) -> None:
@@ -153,23 +144,3 @@ X, Q, S = np.ones((16, 256), np.float32), np.ones((256, 384), np.int8), np.ones(
 def test_operands_that_do_not_fit(x: Any, q: Any, scale: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         matmul_int8(x, q, scale, interpret=True)
-
-
-@pytest.mark.parametrize(
-    ("block", "message"),
-    [
-        ((4, 128, 128), "bm is 4, but a block takes a multiple of 8"),
-        ((8, 64, 128), "bk is 64, but a block takes a multiple of 128"),
-        ((8, 128, 64), "bn is 64, but a block takes a multiple of 128"),
-        ((8, 128), r"but the kernel takes \(bm, bk, bn\)"),
-    ],
-)
-def test_blocks_that_no_chip_takes(block: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        matmul_int8(X, Q, S, block=block, interpret=True)
-
-
-def test_a_partial_block_of_k_is_refused() -> None:
-    x, q = np.ones((8, 384), np.float32), np.ones((384, 128), np.int8)
-    with pytest.raises(ValueError, match="256 does not divide K = 384"):
-        matmul_int8(x, q, S[:128], block=(8, 256, 128), interpret=True)

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from pallas_rungs.bounds import assert_within, rms_norm_bound
 from pallas_rungs.kernels.rms_norm import rms_norm, rms_norm_reference
+from unit.kernels.launches import launches
 from unit.kernels.matrices import (
     BFLOAT16,
     FEW,
@@ -74,10 +74,8 @@ def test_squares_that_overflow_leave_a_row_of_zeros() -> None:
 
 def test_blocks_and_weights_are_shared_by_the_default_call() -> None:
     x, w = matrix(0, 130, 128, FLOAT32), matrix(1, 1, 128, FLOAT32)[0]
-    (call,) = [
-        eqn for eqn in jax.make_jaxpr(rms_norm)(x, w).eqns if eqn.primitive.name == "pallas_call"
-    ]
-    grid = call.params["grid_mapping"]
+    (launch,) = launches(rms_norm, x, w)
+    grid = launch["grid_mapping"]
     assert grid.grid == (3,)
     shapes = [m.transformed_block_aval.shape for m in grid.block_mappings]
     assert shapes == [(64, 128), (1, 128), (64, 128)]
