@@ -18,7 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
+try:
+    import jax
+except ModuleNotFoundError as missing:
+    sys.exit(
+        f"{sys.executable} cannot import {missing.name}: name a Python whose JAX has the device, "
+        "make bench-gpu GPU_PYTHON=/path/to/python3"
+    )
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT / "code") not in sys.path:  # another Python than .venv's may have the device
@@ -149,17 +155,33 @@ def chip_of(device: Any) -> str:
     return kinds.get(device.device_kind, str(device.device_kind))
 
 
+def _minutes(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
+    return value
+
+
 def main() -> int:
     """Measures; 0 where there is nothing to measure on."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("tasks", nargs="*", metavar="TASK")
-    parser.add_argument("--minutes", type=float, default=MINUTES)
+    parser.add_argument("--minutes", type=_minutes, default=MINUTES)
     parser.add_argument("--forget", action="store_true", help="take out what is void")
     options = parser.parse_args()
     if options.forget:
         return forget()
     warnings.filterwarnings("ignore", category=DeprecationWarning)
-    device = jax.devices()[0]
+    try:
+        device = jax.devices()[0]
+    except (RuntimeError, AssertionError) as error:  # a platform was named that is not here
+        first = str(error).partition("\n")[0] or type(error).__name__
+        asked = f" (JAX_PLATFORMS is {jax.config.jax_platforms!r})"
+        print(f"JAX {jax.__version__} finds no device: {first}{asked}", file=sys.stderr)
+        return 1
     if device.platform == "gpu":
         chip, path, codes = str(device.device_kind), measured.GPU_RECORD, measured.codes_of_tasks
         jobs = list(jobs_for_gpu())
@@ -173,6 +195,9 @@ def main() -> int:
         )
         return 0
     if options.tasks:
+        names = [job.name for job in jobs]
+        if unknown := [name for name in options.tasks if name not in names]:
+            parser.error(f"there is no task {unknown[0]!r} for {chip}; there is {', '.join(names)}")
         jobs = [job for job in jobs if job.name in options.tasks]
     print(f"{chip}, JAX {jax.__version__}: {len(jobs)} tasks, {options.minutes:g} minutes at most")
     return run(jobs, chip, path, codes, options.minutes)

@@ -19,20 +19,25 @@ This package imports neither jax nor the reader's file; both live in worker proc
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from pallas_rungs import __version__
 from pallas_rungs.cli import climb, estimate, sweep
-from pallas_rungs.cli.options import USAGE, add_json, chips_named, rungs_named
+from pallas_rungs.cli.options import INTERRUPTED, USAGE, add_json, chips_named, rungs_named
 
 __all__ = ["chips_named", "main", "rungs_named"]
 
-FAULT, INTERRUPTED = 1, 130
+FAULT = 1
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a stream says that takes no more."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -45,9 +50,21 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was started with that stream closed
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a program may say what no terminal can show
             stream.reconfigure(errors="backslashreplace")
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        print(
+            "pallas_rungs: the folder that this was started in is no longer there; "
+            "change into one that is",
+            file=sys.stderr,
+        )
+        return USAGE
     try:
         options = _parser().parse_args(argv)
         code: int = options.run(options)
@@ -60,8 +77,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
         return FAULT
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        _write_no_more()
+        print(f"pallas_rungs: the output could not be written: {error.strerror}", file=sys.stderr)
+        return FAULT
+
+
+def _write_no_more() -> None:
+    """Turn the output away from where it cannot go, so that leaving does not try again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from typing import Any
 from pallas_rungs.cli.options import (
     ESTIMATED_CHIPS,
     EXECUTES,
+    INTERRUPTED,
     USAGE,
     add_against,
     add_chips,
@@ -16,6 +17,7 @@ from pallas_rungs.cli.options import (
     add_json,
     beside,
     estimated_chips_named,
+    no_json_but,
 )
 
 _EPILOG = f"""{EXECUTES.format(command="estimate")}
@@ -24,9 +26,20 @@ counted. It says how far such estimates have been from measured times on that ch
 to guess. Integer arguments get the values that --args describes (i32[8]{{0:4}}); where they decide
 which blocks a kernel visits, they decide the estimate.
 
+json
+  {{"estimates": [ESTIMATE, ...], "exit_code": INT}}, one for each case and chip; and error, where a
+  target could not be tried
+  ESTIMATE  kind "estimate", name, arguments, chip, seconds, low, high, error (how far off such
+            estimates were), cycles, hbm_read_bytes, hbm_written_bytes, kernels, unresolved (what
+            was guessed), versions, method, constants; where there is none, name, chip, kind (why:
+            refused, crashed, timed out, deadlocked, unavailable) and error. With --against also
+            against, which is another ESTIMATE, and ratio.
+  A usage error, found before anything is executed, is a line on the error output and no JSON.
+
 exit code
   0 everything was estimated · 1 the compiler did not compile something · 2 a target could not be
-  tried at all · 3 there is no compiler here · 130 interrupted
+  tried at all · 3 there is no compiler here · 130 interrupted (what was estimated until then is
+  printed)
 """
 
 
@@ -49,35 +62,46 @@ def add(commands: Any) -> None:
 
 
 def _estimate(options: argparse.Namespace) -> int:
-    from pallas_rungs.ladder.estimating import TIME_LIMIT, estimate_file
-    from pallas_rungs.ladder.loading import parse_target
+    from pallas_rungs.ladder import estimate_printing as printing
+    from pallas_rungs.ladder.arguments import ArgumentError
+    from pallas_rungs.ladder.estimating import (
+        TIME_LIMIT,
+        FileEstimatesInterrupted,
+        estimate_files,
+    )
+    from pallas_rungs.ladder.loading import LoadError, parse_target
 
+    interrupted = False
     try:
         target = parse_target(options.target)
-        given = {
-            "args": options.args,
-            "chips": estimated_chips_named(options.chip),
-            "case": options.case,
-            "time_limit": options.time_limit or TIME_LIMIT,
-            "seed": options.seed,
-        }
         other = None
         if options.against is not None:
             other = parse_target(beside(options.against, target), "the other function")
-        found = estimate_file(target, **given)
-        against = estimate_file(other, **given) if other else []
-        if other and len(found) != len(against):
-            raise ValueError(
-                f"{target.symbol} has {len(found)} estimates and {other.symbol} {len(against)}, "
-                "so they are not of the same arguments: give them by --args"
+        chips = estimated_chips_named(options.chip)
+        try:
+            found, against = estimate_files(
+                target,
+                other,
+                args=options.args,
+                chips=chips,
+                case=options.case,
+                time_limit=options.time_limit or TIME_LIMIT,
+                seed=options.seed,
             )
+        except FileEstimatesInterrupted as stopped:
+            found, against, interrupted = stopped.found, stopped.against, True
+        except LoadError as error:
+            if options.json and not isinstance(error, ArgumentError):
+                print(no_json_but("estimates", str(error)))
+            raise
     except ValueError as error:  # LoadError, ArgumentError, an unknown chip
         print(f"pallas_rungs estimate: {error}", file=sys.stderr)
         return USAGE
-    from pallas_rungs.ladder import estimate_printing as printing
-
+    code = INTERRUPTED if interrupted else printing.exit_code([*found, *against])
     if options.json:
-        print(printing.as_json(found, against))
+        print(printing.as_json(found, against, code))
     else:
         printing.show(found, against)
-    return printing.exit_code([*found, *against])
+    if interrupted:
+        print("interrupted", file=sys.stderr)
+    return code

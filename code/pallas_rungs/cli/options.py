@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 USAGE = 2
 """Exit code of a usage error, and of a target that cannot be tried at all."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
 EXECUTES = """
 {command} executes the file, with your rights, in worker processes on this machine. Do not {command}
@@ -35,7 +39,7 @@ def add_inputs(parser: argparse.ArgumentParser, *, time_limit: float, each: str)
     """
     parser.add_argument("--args", metavar="TEXT", help="its arguments, e.g. 'f32[256,512], i32[]'")
     parser.add_argument("--case", metavar="NAME", help="try only this one of the file's cases")
-    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (default 0)")
+    parser.add_argument("--seed", type=seed, default=0, help="seed of random inputs (default 0)")
     parser.add_argument(
         "--time-limit",
         type=positive,
@@ -78,6 +82,23 @@ def beside(named: str, target: object) -> str:
 def add_json(parser: Any) -> None:
     """Add the option that has JSON printed."""
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+
+def no_json_but(entries: str, error: str) -> str:
+    """Return the JSON of a command that could not try its target: no entries, and why.
+
+    Args:
+      entries: name of the list that it would have printed.
+      error: why there is nothing in it.
+    """
+    return json.dumps({entries: [], "error": error, "exit_code": USAGE}, indent=2)
+
+
+def seed(text: str) -> int:
+    """Read the seed of random inputs, a whole number of 0 or more."""
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed, a whole number of 0 or more")
+    return int(text)
 
 
 def positive(text: str) -> float:

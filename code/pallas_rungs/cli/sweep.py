@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pallas_rungs.cli.options import (
     ESTIMATED_CHIPS,
     EXECUTES,
+    INTERRUPTED,
     USAGE,
     add_against,
     add_chips,
@@ -16,13 +17,12 @@ from pallas_rungs.cli.options import (
     add_json,
     beside,
     estimated_chips_named,
+    no_json_but,
     show_progress,
 )
 
 if TYPE_CHECKING:
     from pallas_rungs.performance import Trial
-
-INTERRUPTED = 130
 
 _EPILOG = f"""{EXECUTES.format(command="sweep")}
 configurations
@@ -33,6 +33,15 @@ configurations
 
 Each configuration is an estimate and not a measurement; see the help of `estimate`. One that the
 kernel or the compiler refuses is a result as well, and stands in the table with its reason.
+
+json
+  {{"sweeps": [SWEEP, ...], "exit_code": INT}}, one for each case and chip; and error, where a
+  target could not be tried
+  SWEEP     kind "sweep of estimates", name, chip, arguments, best (the place of the best trial, or
+            null), trials, against (a TRIAL, or null), versions, method
+  TRIAL     configuration, and estimate (see the help of `estimate`) or kind, error_type, message,
+            memory: why there is none; with --against also ratio
+  A usage error, found before anything is executed, is a line on the error output and no JSON.
 
 exit code
   0 each sweep has a best configuration · 1 one has none, or nothing to be held against · 2 a target
@@ -79,9 +88,9 @@ def _count(text: str) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from pallas_rungs.ladder.arguments import parse_over
+    from pallas_rungs.ladder.arguments import ArgumentError, parse_over
     from pallas_rungs.ladder.estimating import TIME_LIMIT
-    from pallas_rungs.ladder.loading import parse_target
+    from pallas_rungs.ladder.loading import LoadError, parse_target
     from pallas_rungs.ladder.sweeping import FileSweepInterrupted, sweep_file
 
     interrupted = False
@@ -107,6 +116,10 @@ def _sweep(options: argparse.Namespace) -> int:
             )
         except FileSweepInterrupted as stopped:
             found, interrupted = stopped.sweeps, True
+        except LoadError as error:
+            if options.json and not isinstance(error, ArgumentError):
+                print(no_json_but("sweeps", str(error)))
+            raise
         finally:
             show_progress("")
     except ValueError as error:  # LoadError, ArgumentError, an unknown chip
@@ -114,13 +127,14 @@ def _sweep(options: argparse.Namespace) -> int:
         return USAGE
     from pallas_rungs.ladder import sweep_printing as printing
 
+    code = INTERRUPTED if interrupted else printing.exit_code(found)
     if options.json:
-        print(printing.as_json(found))
+        print(printing.as_json(found, code))
     else:
         printing.show(found)
     if interrupted:
         print("interrupted", file=sys.stderr)
-    return INTERRUPTED if interrupted else printing.exit_code(found)
+    return code
 
 
 def _show(chip: str, trial: Trial, done: int, of: int) -> None:

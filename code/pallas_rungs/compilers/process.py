@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -263,8 +264,8 @@ class Worker:
 
     def _launch(self) -> _Running:
         folder = Path(tempfile.mkdtemp(prefix="pallas-rungs-"))
-        request_read, request_write = os.pipe()
-        reply_read, reply_write = os.pipe()
+        request_read, request_write = _pipe()
+        reply_read, reply_write = _pipe()
         env = {**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
         for name, value in self.env.items():
             if value is None:
@@ -396,6 +397,15 @@ class Worker:
         if code is not None and code < 0:
             return Died(None, signal.Signals(-code).name, self.last_lines, seconds)
         return Died(code, "", self.last_lines, seconds)
+
+
+def _pipe() -> tuple[int, int]:
+    """Return a new pipe whose numbers are no standard stream's, also where those are closed."""
+    ends = []
+    for fd in os.pipe():
+        ends.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3))
+        os.close(fd)
+    return ends[0], ends[1]
 
 
 def _end(running: _Running) -> None:

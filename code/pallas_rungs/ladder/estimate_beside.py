@@ -16,6 +16,7 @@ from pallas_rungs.ladder.verdict import Verdict
 if TYPE_CHECKING:
     from pallas_rungs.compilers.dumps import Dumps
     from pallas_rungs.ladder.program import Program
+    from pallas_rungs.performance.estimate import Estimate
 
 KEPT = ("seconds", "low", "high", "error", "cycles", "unresolved", "method", "versions")
 """What a verdict's details keep of an estimate."""
@@ -64,7 +65,7 @@ def estimate_compiled(compiled: Compiled, name: str) -> dict[str, Any]:
         closed = swap.without_debug_prints(swap.with_interpreter(program.jaxpr, False))
         operands = known_operands(closed, program.arrays)
         prepared = Prepared(name, (), compiled.chip, b"", operands)
-        found = estimate_of(prepared, compiled.dumps).to_json()
+        found = with_the_eager_named(estimate_of(prepared, compiled.dumps), program).to_json()
     except Exception as error:
         return {"none": f"{type(error).__name__}: {error}"}
     return {
@@ -72,6 +73,22 @@ def estimate_compiled(compiled: Compiled, name: str) -> dict[str, Any]:
         "text": in_words(found),
         **{field: found[field] for field in KEPT},
     }
+
+
+def with_the_eager_named(found: Estimate, program: Program) -> Estimate:
+    """Return the estimate, with what it leaves out of a program that runs eagerly only.
+
+    Args:
+      found: the estimate of what was compiled.
+      program: what was traced; where it looks at values, only the kernels that it launched.
+    """
+    if not program.eager:
+        return found
+    left_out = (
+        "the program looks at values while it is traced: only its Pallas kernels are estimated "
+        "(integers that decide where they go are taken as zeros), not what it computes beside them"
+    )
+    return dataclasses.replace(found, unresolved=(left_out, *found.unresolved))
 
 
 def in_words(found: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Sequence
@@ -33,24 +34,28 @@ def apart(one: FileEstimate, other: FileEstimate) -> str:
     meet = ranges_meet(first, second)
     if meet is None:
         return "two estimates whose errors are not known"
+    if any(it.estimate.get("unresolved") for it in (one, other)):
+        return "two estimates, partly guessed: their ranges do not say which is faster"
     if meet:
         return "two estimates whose ranges overlap: they do not say which is faster"
     return "two estimates whose ranges are apart"
 
 
-def as_json(found: Sequence[FileEstimate], against: Sequence[FileEstimate]) -> str:
-    """Return everything as JSON."""
+def as_json(
+    found: Sequence[FileEstimate], against: Sequence[FileEstimate], code: int | None = None
+) -> str:
+    """Return everything as JSON, with the exit code `code`, or that of the estimates for None."""
     data = [one.to_json() for one in found]
     for one, other, entry in zip(found, against, data, strict=False):
         entry["against"] = other.to_json()
         entry["ratio"] = ratio(one, other)
-    return json.dumps({"estimates": data, "exit_code": exit_code([*found, *against])}, indent=2)
+    code = exit_code([*found, *against]) if code is None else code
+    return json.dumps({"estimates": data, "exit_code": code}, indent=2)
 
 
 def show(found: Sequence[FileEstimate], against: Sequence[FileEstimate]) -> None:
     """Print every estimate, and what goes with it; errors go to the error stream."""
-    others: Sequence[FileEstimate | None] = against or [None] * len(found)
-    for place, (one, other) in enumerate(zip(found, others, strict=True)):
+    for place, (one, other) in enumerate(itertools.zip_longest(found, against)):
         if place:
             print()
         _show(one)

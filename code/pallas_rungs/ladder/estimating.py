@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,17 +76,84 @@ def estimate_file(
       LoadError: the file or the symbol cannot be tried at all; the message says why.
       ArgumentError: `args` does not parse, or stands for arrays too large for this machine.
       ValueError: no such chip, or one whose constants are not known.
+      FileEstimatesInterrupted: after Ctrl-C; holds what there is. No worker is left.
+    """
+    return estimate_files(
+        target, None, args=args, chips=chips, case=case, time_limit=time_limit, seed=seed
+    )[0]
+
+
+def estimate_files(
+    target: Target,
+    against: Target | None,
+    *,
+    args: str | None = None,
+    chips: Sequence[str] | None = None,
+    case: str | None = None,
+    time_limit: float = TIME_LIMIT,
+    seed: int = 0,
+) -> tuple[list[FileEstimate], list[FileEstimate]]:
+    """Estimate a function and another one on the same arguments; see `estimate_file`.
+
+    Nothing is estimated before both are loaded and found to be of the same arguments.
+
+    Args:
+      target: the file and the function.
+      against: those of the other function; None for none.
+      args: arguments as text, of both.
+      chips: TPU chips; None takes v5e.
+      case: estimate only the problem of this name.
+      time_limit: seconds for importing a file and for each estimate.
+      seed: seed of random inputs.
+
+    Returns:
+      The estimates of the first function, problem by problem, and those of the other.
+
+    Raises:
+      LoadError: a file or symbol cannot be tried at all, or they are not of the same arguments.
+      ArgumentError: see `estimate_file`; so the rest.
+      FileEstimatesInterrupted: after Ctrl-C; holds what there is. No worker is left.
     """
     names = tuple(dict.fromkeys(clock_of(chip).chip for chip in chips or (TPU.default_chip,)))
     if args is not None:
         check_size(parse_arguments(args, x64=True))
-    request = FileRequest(str(target.path), target.symbol, args, seed=seed)
-    with Estimating(request, time_limit) as estimating:
-        problems = estimating.load(names[0])
-        chosen = estimating.chosen(case)
-        return [
-            estimating.estimate(index, problems[index], chip) for index in chosen for chip in names
-        ]
+    targets = [target] if against is None else [target, against]
+    found: list[list[FileEstimate]] = [[], []]
+    try:
+        with contextlib.ExitStack() as stack:
+            hands: list[tuple[Estimating, list[tuple[int, str]]]] = []
+            for one in targets:
+                request = FileRequest(str(one.path), one.symbol, args, seed=seed)
+                hand = stack.enter_context(Estimating(request, time_limit))
+                problems = hand.load(names[0])
+                hands.append((hand, [(index, problems[index]) for index in hand.chosen(case)]))
+            if against is not None and len(hands[0][1]) != len(hands[1][1]):
+                raise LoadError(
+                    f"{target.symbol} has {len(hands[0][1])} cases and {against.symbol} "
+                    f"{len(hands[1][1])}, so they are not of the same arguments: "
+                    "give them by --args"
+                )
+            for place in range(len(hands[0][1])):
+                for chip in names:
+                    for (hand, chosen), into in zip(hands, found, strict=False):
+                        into.append(hand.estimate(*chosen[place], chip))
+    except KeyboardInterrupt:
+        raise FileEstimatesInterrupted(found[0], found[1]) from None
+    return found[0], found[1]
+
+
+class FileEstimatesInterrupted(KeyboardInterrupt):
+    """Estimates were interrupted; none that was made is lost.
+
+    Attributes:
+      found: those of the function until then.
+      against: those of the other function, as many or one less.
+    """
+
+    def __init__(self, found: list[FileEstimate], against: list[FileEstimate]) -> None:
+        super().__init__("interrupted")
+        self.found = found
+        self.against = against
 
 
 class Estimating:

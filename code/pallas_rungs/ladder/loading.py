@@ -216,6 +216,13 @@ def _takes(signature: inspect.Signature, given: int, by_name: Mapping[str, Any])
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         there = f"; it has {', '.join(can_be_named)}" if can_be_named else ""
         return f"has no parameter {unknown[0]}{there}"
+    twice = [p.name for p in by_position[:given] if p.name in by_name]
+    if twice and given <= len(by_position):
+        others = ", ".join(p.name for p in by_position[:given] if p.name not in by_name)
+        return (
+            f"is given {twice[0]} twice, by position and by name: those given by position are its "
+            f"first {given}" + (f"; give {others} by name, or leave one out" if others else "")
+        )
     least, most = sum(p.default is p.empty for p in by_position), len(by_position)
     named = [
         p.name

@@ -135,7 +135,11 @@ def function_named(module: ModuleType, symbol: str) -> Callable[..., Any]:
       ProtocolError: there is none; the message lists the functions there are.
     """
     where = getattr(module, "__file__", None) or module.__name__
-    if not hasattr(module, symbol):
+    found: Any = module
+    try:
+        for part in symbol.split("."):  # dots reach into classes and instances
+            found = getattr(found, part)
+    except AttributeError:
         names = sorted(
             name
             for name, value in vars(module).items()
@@ -145,8 +149,7 @@ def function_named(module: ModuleType, symbol: str) -> Callable[..., Any]:
             and getattr(value, "__module__", None) == module.__name__
         )
         there = f"; it defines {', '.join(names)}" if names else ""
-        raise ProtocolError(f"{where} has no {symbol!r}{there}")
-    found = getattr(module, symbol)
+        raise ProtocolError(f"{where} has no {symbol!r}{there}") from None
     if not callable(found) or isinstance(found, type):
         raise ProtocolError(
             f"{where}: {symbol!r} is no function but {_a(type(found).__name__)}; "

@@ -30,6 +30,8 @@ _NOT_THE_USERS = tuple(
         _LADDER.parent / "compilers",
     )
 )
+_ESTIMATOR = str(_LADDER.parent / "performance" / "estimate.py")
+"""Calls the user's function as the ladder does; beside it lie functions that are estimated."""
 _STANDARD_LIBRARY = os.path.join(sysconfig.get_paths()["stdlib"], "")
 
 _TEXT_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -56,7 +58,7 @@ def is_users(file: str) -> bool:
     if not file or (file.startswith("<") and not file.startswith("<ipython")):
         return False
     path = os.path.abspath(file) if not file.startswith("<") else file
-    if path.startswith(_NOT_THE_USERS):
+    if path.startswith(_NOT_THE_USERS) or path == _ESTIMATOR:
         return False
     in_library = path.startswith(_STANDARD_LIBRARY) and "site-packages" not in path
     return not in_library

@@ -20,10 +20,12 @@ def exit_code(found: Sequence[Sweep]) -> int:
     return UNAVAILABLE if kinds == {"unavailable"} else FAULT
 
 
-def as_json(found: Sequence[Sweep]) -> str:
-    """Return everything as JSON."""
+def as_json(found: Sequence[Sweep], code: int | None = None) -> str:
+    """Return everything as JSON, with the exit code `code`, or that of the sweeps for None."""
     data = [sweep.to_json() for sweep in found]
-    return json.dumps({"sweeps": data, "exit_code": exit_code(found)}, indent=2)
+    return json.dumps(
+        {"sweeps": data, "exit_code": exit_code(found) if code is None else code}, indent=2
+    )
 
 
 def show(found: Sequence[Sweep]) -> None:

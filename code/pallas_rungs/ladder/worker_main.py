@@ -1,11 +1,11 @@
 """The process in which a reader's file is loaded and tried, one rung at a time.
 
-It answers six requests. `load` executes the file and makes its problems; `machine` names the
+It answers seven requests. `load` executes the file and makes its problems; `machine` names the
 machine that a problem is for; `settings` the simulator settings to try; `attempt` tries one problem
-on one rung and target; `estimate_compiled` estimates what the last attempt compiled; `estimate`
-estimates a problem's time on a chip. An answer may hold `escalate`: why
-the same should be tried with the chip named before the file is imported, which needs a fresh
-process.
+on one rung and target; `estimate_compiled` estimates what the last attempt compiled; `trace` traces
+a problem for an estimate, and `estimate` estimates the time of what was traced on a chip. An answer
+may hold `escalate`: why the same should be tried with the chip named before the file is imported,
+which needs a fresh process.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from pallas_rungs.ladder.loading import (
 
 if TYPE_CHECKING:
     from pallas_rungs.ladder.estimate_beside import Compiled
+    from pallas_rungs.ladder.problem import Problem
+    from pallas_rungs.ladder.program import Program
     from pallas_rungs.ladder.status import Rung
     from pallas_rungs.ladder.verdict import Verdict
 
@@ -86,6 +88,7 @@ class _Session:
         self._path = Path()
         self._stack = contextlib.ExitStack()
         self._compiled: tuple[Compiled, str] | None = None
+        self._traced: tuple[Problem, Program] | None = None
 
     def close(self) -> None:
         """Take back what was pretended."""
@@ -98,6 +101,10 @@ class _Session:
                 return self._load(request)
             except LoadError as error:
                 return {"error": str(error)}
+            except Exception as error:  # not the reader's: what the file does is reported above
+                where = Path(request["path"])
+                said = "the ladder itself failed before it was tried; please report it"
+                return {"error": _says(f"{where.name}: {said}", error, where)}
         if request["op"] == "machine":
             from pallas_rungs.ladder.rungs import machine_of
 
@@ -111,6 +118,8 @@ class _Session:
             return self._attempt(request)
         if request["op"] == "estimate_compiled":
             return self._estimate_compiled()
+        if request["op"] == "trace":
+            return self._trace(request)
         if request["op"] == "estimate":
             return self._estimate(request)
         raise ValueError(f"unknown request {request['op']!r}")
@@ -209,24 +218,43 @@ class _Session:
         compiled, self._compiled = self._compiled, None
         return {"estimate": estimate_compiled(*compiled)}
 
-    def _estimate(self, request: dict[str, Any]) -> dict[str, Any]:
-        from pallas_rungs.ir.errors import IRError
-        from pallas_rungs.ladder.diagnose import in_full, kernel_error
-        from pallas_rungs.ladder.pretend import Pretend, why_name_the_chip
+    def _trace(self, request: dict[str, Any]) -> dict[str, Any]:
+        from pallas_rungs.compilers.chips import GPU
+        from pallas_rungs.ladder.pretend import Pretend
         from pallas_rungs.ladder.protocol import configured
         from pallas_rungs.ladder.rungs.tracing import traced
+        from pallas_rungs.performance.sweep import failed
+
+        self._traced = None
+        problem = self._problems[request["problem"]]
+        problem = configured(problem, ast.literal_eval(request["configuration"]))
+        try:
+            with Pretend(request["chip"], 1).applied():
+                program = traced(problem)
+        except BaseException as error:
+            return self._not_lowered(error, None)
+        if program.features.machines == (GPU,):
+            said = (
+                "it is written for a GPU, and a time is estimated for TPUs only; "
+                f"`climb` tries it on every rung for a GPU, {GPU.default_chip} or another"
+            )
+            return {"error": said, "kind": "refused", "told": failed(None, ValueError(said)).told()}
+        self._traced = problem, program
+        return {}
+
+    def _estimate(self, request: dict[str, Any]) -> dict[str, Any]:
+        from pallas_rungs.ir.errors import IRError
+        from pallas_rungs.ladder.estimate_beside import with_the_eager_named
         from pallas_rungs.performance import EstimateError, estimate
         from pallas_rungs.performance.sweep import failed
 
-        problem, chip = self._problems[request["problem"]], request["chip"]
-        problem = configured(problem, ast.literal_eval(request["configuration"]))
+        assert self._traced is not None
+        problem, program = self._traced
         try:
-            with Pretend(chip, 1).applied():
-                program = traced(problem)
             found = estimate(
                 _named(program.as_function(False), problem.function),
                 *program.arrays,
-                chip=chip,
+                chip=request["chip"],
                 time_limit=request["time_limit"],
             )
         except EstimateError as error:
@@ -236,16 +264,29 @@ class _Session:
             said = f"the compiler's dump is not as it is known here: {error}"
             return {"error": said, "kind": "", "told": failed(None, error).told()}
         except BaseException as error:
-            told = {
-                "error": _says("not lowered", error, self._path),
-                "kind": "refused",
-                "told": failed(None, error).told(),
-            }
-            if not self._level:
-                told["escalate"] = why_name_the_chip(0, in_full(kernel_error(error)))
-            return told
-        found = dataclasses.replace(found, name=problem.name)
+            return self._not_lowered(error, program)
+        found = with_the_eager_named(dataclasses.replace(found, name=problem.name), program)
         return {"estimate": found.to_json(), "text": str(found)}
+
+    def _not_lowered(self, error: BaseException, program: Program | None) -> dict[str, Any]:
+        from pallas_rungs.ladder.diagnose import in_full, kernel_error
+        from pallas_rungs.ladder.pretend import why_name_the_chip
+        from pallas_rungs.ladder.rungs.tracing import refused
+        from pallas_rungs.ladder.status import Rung
+        from pallas_rungs.performance.sweep import failed
+
+        found = kernel_error(error)
+        if program is not None:  # its kernels say which line is meant where no frame does
+            found = refused(Rung.LOWER, "", error, program, False).error or found
+        said = _says("not lowered", error, self._path, importing=False)
+        if found.frame is not None and "\n  at " not in said:
+            said += f"\n  at {found.frame.file}:{found.frame.line}: {found.frame.source}"
+        if found.advice:
+            said += f"\n  → {found.advice}"
+        told = {"error": said, "kind": "refused", "told": failed(None, error).told()}
+        if not self._level:
+            told["escalate"] = why_name_the_chip(0, in_full(kernel_error(error)))
+        return told
 
 
 def _named(function: Callable[..., Any], original: Any) -> Callable[..., Any]:
@@ -304,7 +345,12 @@ def _arguments(request: dict[str, Any]) -> tuple[tuple[Any, ...] | None, dict[st
     import jax
 
     specs = parse_arguments(request["args"], x64=bool(jax.config.jax_enable_x64))
-    values = make_inputs(specs, request["seed"])
+    try:
+        values = make_inputs(specs, request["seed"])
+    except MemoryError as error:
+        raise LoadError(
+            f"the arguments are too large to be made here: {error}; give smaller shapes"
+        ) from None
     by_name = {spec.name: value for spec, value in zip(specs, values, strict=True) if spec.name}
     return values[: len(values) - len(by_name)], by_name
 
@@ -314,17 +360,22 @@ def _with_tolerance(problem: Any, request: dict[str, Any]) -> Any:
     return dataclasses.replace(problem, **changes) if changes else problem
 
 
-def _says(what: str, error: BaseException, path: Path) -> str:
+def _says(what: str, error: BaseException, path: Path, *, importing: bool = True) -> str:
     """One or two lines: what failed, the error, and the line of the file that it came from."""
     from pallas_rungs.ladder.source_frames import message_of
 
-    text = message_of(error).strip().split("\n", 1)[0]
+    lines = message_of(error).strip().split("\n")
+    text = lines[0]
+    if text.endswith(":") and len(lines) > 1:  # the first line only announces the second
+        text = f"{text} {lines[1].strip()}"
     kind = type(error).__name__
     message = f"{what}: {kind}: {text}" if text else f"{what}: {kind}"
     if isinstance(error, EOFError):
         message += " (it reads standard input, which is empty here)"
-    if isinstance(error, SystemExit):
+    if isinstance(error, SystemExit) and importing:
         message += " (it left by itself; guard what it runs with `if __name__ == '__main__':`)"
+    elif isinstance(error, SystemExit):
+        message += " (something that it calls ends the process: sys.exit, or exit in a library)"
     if (line := _own_line(error, path)) is not None:
         message += f"\n  at {line}"
     return message

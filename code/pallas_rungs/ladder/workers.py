@@ -21,6 +21,7 @@ from pallas_rungs.compilers.dumps import SERVICE_VARIABLE
 from pallas_rungs.compilers.process import (
     START_LIMIT,
     Died,
+    Outcome,
     Reply,
     TimedOut,
     Worker,
@@ -230,8 +231,13 @@ class FileWorker:
             )
         if isinstance(outcome, TimedOut):
             how = "standing still" if outcome.idle else "still busy"
+            if any(line.endswith(" in make_inputs") for line in outcome.stack):
+                raise LoadError(
+                    f"the arguments could not be made: that was {how} after "
+                    f"{outcome.seconds:.2g} s; give smaller shapes, or a larger --time-limit"
+                )
             raise LoadError(
-                f"{name} could not be imported: it was {how} after {outcome.seconds:.0f} s"
+                f"{name} could not be imported: it was {how} after {outcome.seconds:.2g} s"
                 + _at(_frame_of(outcome.stack, self._roots()))
             )
         if error_text := outcome.header.get("error"):
@@ -326,22 +332,32 @@ class FileWorker:
           import, why, as `escalate`.
         """
         self.load()
-        header = {
-            "op": "estimate",
-            "problem": problem,
-            "chip": chip,
-            "configuration": configuration,
-            "time_limit": self.time_limit,
-        }
+        trace = {"op": "trace", "problem": problem, "chip": chip, "configuration": configuration}
+        limited = {"op": "estimate", "chip": chip, "time_limit": self.time_limit}
+        # The compiler has its own limit within the worker, and may first have to start.
+        limits = (self.time_limit, self.time_limit * 1.5 + START_LIMIT)
+        told: dict[str, Any] = {}
         try:
-            outcome = self._worker.request(header, time_limit=self.time_limit * 1.5 + START_LIMIT)
+            for header, limit in zip((trace, limited), limits, strict=True):
+                told = self._told(self._worker.request(header, time_limit=limit), chip)
+                if "error" in told:
+                    break
         except WorkerStartError as error:
             return {"error": str(error), "kind": "unavailable"}
+        return told
+
+    def _told(self, outcome: Outcome, chip: str) -> dict[str, Any]:
+        """What an estimate's request came to, its end or its lateness told like an error."""
         if isinstance(outcome, Reply):
             return outcome.header
         if isinstance(outcome, Died):
-            return {"error": self._crashed(Rung.COMPILE, chip, outcome).summary, "kind": "crashed"}
-        return {"error": self._timed_out(Rung.COMPILE, chip, outcome).summary, "kind": "timed out"}
+            kind, verdict = "crashed", self._crashed(Rung.COMPILE, chip, outcome)
+        else:
+            kind, verdict = "timed out", self._timed_out(Rung.COMPILE, chip, outcome)
+            kind = "deadlocked" if verdict.status is Status.DEADLOCKED else kind
+        assert verdict.error is not None
+        advice = f"\n  → {verdict.error.advice}" if verdict.error.advice else ""
+        return {"error": f"{verdict.summary}{_at(verdict.error.frame)}{advice}", "kind": kind}
 
     def _noted(self, verdict: Verdict) -> Verdict:
         if not self.pretend_level:

@@ -10,6 +10,7 @@ the clock, are the estimate. It is not a measurement, and it says how far it has
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -34,6 +35,9 @@ from pallas_rungs.performance.provenance import argument
 METHOD: Final = "scalar program executed and DMAs simulated, from libtpu's final schedule"
 TIME_LIMIT: Final = 300.0
 """Seconds that the compiler may take for a program."""
+
+_FULL: Final = re.compile(r"No space left on device|File too large|Disk quota exceeded")
+"""What the operating system says of a file that has no room."""
 
 _TRACED: Final = (jax.ShapeDtypeStruct, jax.Array, np.ndarray, np.generic)
 
@@ -257,6 +261,12 @@ def estimate_of(program: Program, dumps: Dumps) -> Estimate:
         clock,
         program.operands,
     )
+    if not (module.kernels or module.cycles or module.hbm_read_bytes + module.hbm_written_bytes):
+        raise EstimateError(
+            "refused",
+            "the compiler's program for the chip runs nothing there, so there is no time to "
+            "estimate: the result is a constant, whatever the arguments are",
+        )
     return _estimate(program, clock, module, dumps.outcome.versions)
 
 
@@ -303,6 +313,13 @@ def _see_that_it_compiled(dumps: Dumps, chip: str) -> None:
         "timed out": "give a larger time_limit, or smaller shapes",
         "deadlocked": f"if it happens again, try another libtpu: {install_line()}",
     }[outcome.kind]
+    if outcome.kind == "crashed" and (full := _FULL.search(outcome.message)):
+        raise EstimateError(
+            outcome.kind,
+            f"libtpu could not write the dumps that an estimate is made of: {full[0]}; make room "
+            "in the folder for temporary files, or name another one in TMPDIR",
+            outcome,
+        )
     first = outcome.message.strip().split("\n\n", 1)[0]
     raise EstimateError(
         outcome.kind,

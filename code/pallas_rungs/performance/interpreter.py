@@ -22,6 +22,7 @@ from pallas_rungs.performance.machine import ALLOCATION_BITS, OPERAND_VALUES, Ma
 _MASK: Final = 0xFFFFFFFF
 _REGISTER: Final = re.compile(r"%[a-z]+\d+_([sp]\d+)")
 _NUMBER: Final = re.compile(r"-?\d+|0x[0-9a-f]+")
+_FLOAT: Final = re.compile(r"-?(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+|inf|nan)")
 _TERM: Final = re.compile(r"#\w+|\$0x[0-9a-f]+|%\w+|\b\d+\b")
 _INDEX: Final = re.compile(r"index: (\d+)")
 _SPACE: Final = re.compile(r"inlined_call_operand\.(<[^>]*>|\w+)")
@@ -218,6 +219,8 @@ class Translation:
         if _NUMBER.fullmatch(text):
             number = wrapped(int(text, 0))
             return f"({number})" if number < 0 else str(number)
+        if _FLOAT.fullmatch(text):
+            raise NotUnderstoodError(f"the operand {text!r} is a float; only integers are followed")
         raise NotUnderstoodError(f"the operand {text!r} is neither a register nor a number")
 
     def _real(self, text: str) -> str:

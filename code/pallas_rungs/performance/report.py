@@ -36,6 +36,8 @@ def _three(number: float) -> str:
 def headline(found: Estimate) -> str:
     """Say the estimate, its chip and its range in one line."""
     text = f"estimate for {found.chip}, not a measurement: {in_time(found.seconds)}"
+    if found.unresolved:  # the range is that of estimates for which nothing was guessed
+        text += ", partly guessed"
     if found.low is None or found.high is None:
         return f"{text} (error not known: {found.error})"
     return f"{text} ({in_time(found.low)} to {in_time(found.high)}: {found.error})"

@@ -39,6 +39,7 @@ def remarks(found: Sweep) -> Iterator[str]:
             )
         else:
             yield f"the best one's range is apart from all others ({best.error})"
+    yield from _guesses(found)
     if found.refused:
         kinds: dict[str, int] = {}
         for trial in found.refused:
@@ -47,6 +48,20 @@ def remarks(found: Sweep) -> Iterator[str]:
         yield f"without an estimate: {told}"
     if (held := found.against) is not None and held.estimate is None:
         yield f"nothing to hold them against: {held.label}: {held.why}"
+
+
+def _guesses(found: Sweep) -> Iterator[str]:
+    """Say what was guessed, and for which configurations: their ranges do not hold that."""
+    labels: dict[str, list[str]] = {}
+    for trial in (*found.trials, *filter(None, (found.against,))):
+        for guess in trial.estimate.unresolved if trial.estimate is not None else ():
+            labels.setdefault(guess, []).append(
+                f"({trial.label})" if trial is found.against else trial.label
+            )
+    for guess, those in labels.items():
+        more = f" and {len(those) - 4} more" if len(those) > 5 else ""
+        named = "; ".join(those[: 4 if more else 5])
+        yield f"guessed for {named}{more}, beyond what the ranges hold: {guess}"
 
 
 def made_with(found: Sweep) -> str:

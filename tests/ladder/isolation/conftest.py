@@ -198,6 +198,12 @@ OTHERS = {
     + "def cases():\n    a = np.ones((8, 128), np.float32)\n"
     + "    return {'one': (a,), 'two': (a + 1,)}\n"
     + "def reference(x):\n    return x * 2\n",
+    "slow_inputs.py": "from kernels import good\nimport time\nimport numpy as np\n"
+    "np.random.default_rng = lambda seed: time.sleep(1000)\n",
+    "no_memory.py": "from kernels import good\nimport numpy as np\ndef full(seed):\n"
+    "    raise MemoryError('no room')\nnp.random.default_rng = full\n",
+    "sick_ladder.py": "from kernels import good\nimport numpy as np\ndef fault(seed):\n"
+    "    raise KeyError('planted')\nnp.random.default_rng = fault\n",
     "broken_cases.py": KERNELS + "def cases():\n    return [1 / 0]\n",
     "status.py": KERNELS,  # the name of a module of ours
     "random.py": KERNELS,  # the name of a module of Python's

@@ -134,6 +134,8 @@ def test_what_no_terminal_can_show_is_written_out(folder: Path) -> None:
         (("climb", "kernels.py:good", "--rung", "up"), "there is no rung 'up'"),
         (("climb", "kernels.py:good", "--time-limit", "-3"), "number of seconds above 0"),
         (("climb", "kernels.py:good", "--rtol", "nan"), "not a tolerance"),
+        (("climb", "kernels.py:good", "--seed", "-1"), "'-1' is not a seed"),
+        (("estimate", "kernels.py:good", "--seed", "1.5"), "'1.5' is not a seed"),
         (("climb", "syntax.py:good"), "syntax.py:1: SyntaxError"),
         (("climb", "nowhere.py:good"), "there is no file nowhere.py"),
     ],
@@ -156,6 +158,38 @@ def test_usage_errors_are_2_and_short(
     assert message in said.err
     assert "Traceback" not in said.err
     assert said.err.count("\n") <= 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here (Linux only)")
+@pytest.mark.parametrize("words", [("doctor",), ("climb", "--plain"), ("climb", "--json")])
+def test_output_that_has_no_room_is_one_line(folder: Path, words: tuple[str, ...]) -> None:
+    target = [f"{folder}/kernels.py:good", "--args", "f32[8,128]", "--rung", "1"]
+    given = [*words, *(target if words[0] == "climb" else ())]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pallas_rungs", *given],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "the output could not be written: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_streams_and_a_folder_that_is_gone_are_no_tracebacks(tmp_path: Path) -> None:
+    words = f"{sys.executable} -m pallas_rungs"
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    for script, code in (
+        (f"{words} doctor >&- 2>{tmp_path}/said", 0),
+        (f"{words} doctor >/dev/null 2>&-; [ $? -ne 1 ]", 0),
+        (f"cd {gone}; rmdir {gone}; {words} doctor 2>{tmp_path}/gone-said", 2),
+    ):
+        done = subprocess.run(["sh", "-c", script], timeout=120, check=False)
+        assert done.returncode in (code, 3 if code == 0 else code), script
+    assert "Traceback" not in (tmp_path / "said").read_text()
+    said = (tmp_path / "gone-said").read_text()
+    assert said.startswith("pallas_rungs: the folder that this was started in is no longer there")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +24,7 @@ pytestmark = [
 
 KERNELS = """
 import os
+import sys
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
@@ -43,6 +47,62 @@ def broken(x):
 
 def leaves(x):
     os._exit(3)
+
+def exits(x):
+    sys.exit(4)
+
+def loops(x):
+    while True:
+        pass
+
+def looks(x):
+    y = double(x)
+    return y if jnp.sum(y) > 0 else plain(double(y))
+
+def constant(x):
+    return 3
+
+def closes(x):
+    for fd in range(3):
+        os.close(fd)
+    return double(x)
+
+def scalar_body(x_ref, o_ref):
+    o_ref[0, 0] = x_ref[0, 0]
+
+def stores_scalar(x):
+    return pl.pallas_call(scalar_body, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+def until_body(x_ref, o_ref):
+    def small(carry):
+        return (carry[0] < 100) & (jnp.max(carry[1]) < 1e4)
+    def more(carry):
+        return carry[0] + 1, 2 * carry[1]
+    o_ref[...] = jax.lax.while_loop(small, more, (0, x_ref[...]))[1]
+
+def until(x):
+    return pl.pallas_call(until_body, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+def gpu_body(x_ref, o_ref):
+    o_ref[...] = 2 * x_ref[...]
+
+def for_a_gpu(x):
+    from jax.experimental.pallas import triton as plt
+    out, params = jax.ShapeDtypeStruct(x.shape, x.dtype), plt.CompilerParams(num_warps=4)
+    return pl.pallas_call(gpu_body, out_shape=out, compiler_params=params)(x)
+
+class Scales:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def call(self, x):
+        return self.factor * double(x)
+
+    @staticmethod
+    def twice(x):
+        return double(x)
+
+scales = Scales(3)
 
 def asks(x):
     assert jax.devices()[0].platform == "tpu", "a TPU is required"
@@ -128,6 +188,16 @@ def test_two_estimates_say_whether_they_are_apart(
     assert said in apart(*found)
 
 
+def test_a_guess_takes_the_ranges_their_word() -> None:
+    sure = {"low": 1.0, "high": 1.5, "unresolved": []}
+    guessed = {"low": 2.0, "high": 2.5, "unresolved": ["trips of a loop"]}
+    assert "ranges are apart" in apart(
+        FileEstimate("f", "v5e", sure), FileEstimate("f", "v5e", {**guessed, "unresolved": []})
+    )
+    said = apart(FileEstimate("f", "v5e", sure), FileEstimate("f", "v5e", guessed))
+    assert "partly guessed: their ranges do not say which is faster" in said
+
+
 def test_values_of_integers_decide_what_is_moved(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,7 +217,15 @@ def test_values_of_integers_decide_what_is_moved(
     [
         ("too_large", "libtpu did not compile the program for v5e"),
         ("broken", "not lowered: RuntimeError: my own trouble\n  at "),
-        ("leaves", "no estimate: the process left with exit code 3"),
+        (
+            "leaves",
+            "the process left with exit code 3\n  → something it calls ends the process (os._exit",
+        ),
+        ("exits", "SystemExit: 4 (something that it calls ends the process: sys.exit"),
+        ("constant", "runs nothing there, so there is no time to estimate: the result is a con"),
+        ("stores_scalar", "Cannot store scalars to VMEM\n  at {file}:"),
+        ("stores_scalar", ": o_ref[0, 0] = x_ref[0, 0]\n  → VMEM is a vector memory: put the"),
+        ("for_a_gpu", "it is written for a GPU, and a time is estimated for TPUs only; `climb`"),
     ],
 )
 def test_what_does_not_compile_is_one_message_and_1(
@@ -155,7 +233,7 @@ def test_what_does_not_compile_is_one_message_and_1(
 ) -> None:
     code, out, err = run(capsys, f"{file}:{symbol}", "--args", "f32[8,128]")
     assert (code, out) == (1, "")
-    assert said in err
+    assert said.format(file=file) in err
     assert err.startswith(f"{symbol} on v5e: no estimate: ")
 
 
@@ -177,6 +255,8 @@ def test_a_function_that_asks_for_the_chip_sees_one(
         (["{file}:double"], "double"),
         (["nowhere.py:double"], "there is no file nowhere.py"),
         (["{file}:double", "--args", "f32[8,128]", "--against", "none.py:f"], "none.py"),
+        (["{file}:double", "--args", "f32[8,128], x=f32[8,128]"], "double is given x twice"),
+        (["{file}:Scales.half", "--args", "f32[8,128]"], "mine.py has no 'Scales.half'"),
     ],
 )
 def test_what_cannot_be_tried_is_one_line_and_2(
@@ -198,3 +278,87 @@ def test_without_a_compiler_it_is_3(
     code, _, err = run(capsys, f"{file}:double", "--args", "f32[8,128]")
     assert code == 3
     assert "is not installed" in err
+
+
+def test_a_function_that_never_ends_is_stopped_at_the_limit_and_its_line_is_told(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = time.monotonic()
+    words = ("--args", "f32[8,128]", "--time-limit", "4")
+    code, out, err = run(capsys, f"{file}:loops", *words)
+    assert (code, out) == (1, "")
+    assert time.monotonic() - start < 60
+    assert "loops on v5e: no estimate: it was still busy after 4 s" in err
+    assert f"\n  at {file}:" in err
+    assert "\n  → try smaller shapes, or a larger --time-limit" in err
+
+
+def test_what_a_program_that_looks_at_values_does_beside_its_kernels_is_named_as_left_out(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, f"{file}:looks", "--args", "f32[512,512]", "--json")
+    assert code == 0
+    (found,) = json.loads(out)["estimates"]
+    assert "looks at values while it is traced: only its Pallas kernels" in found["unresolved"][0]
+    words = ("climb", f"{file}:looks", "--args", "f32[512,512]", "--rung", "5", "--plain")
+    assert cli.main(words) in (0, 3)
+    assert "partly guessed), not a measurement" in capsys.readouterr().out
+
+
+def test_a_loop_whose_end_hangs_on_values_is_a_guess_in_words(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, f"{file}:until", "--args", "f32[64,128]")
+    assert code == 0
+    assert " s, partly guessed (" in re.sub(r"[nµm]s,", "s,", out)
+    assert "guessed: " in out
+    assert "is a float; only integers are followed" in out
+
+
+@pytest.mark.parametrize("symbol", ["Scales.twice", "scales.call", "closes"])
+def test_what_can_be_estimated_all_the_same(
+    file: Path, capsys: pytest.CaptureFixture[str], symbol: str
+) -> None:
+    """Dots reach into classes and instances; a function may have closed the standard streams."""
+    code, out, err = run(capsys, f"{file}:{symbol}", "--args", "f32[8,128]")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{symbol}(f32[8,128])\nestimate for v5e")
+
+
+def test_nothing_is_estimated_before_the_other_function_is_found(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pallas_rungs.ladder.workers import FileWorker
+
+    monkeypatch.setattr(FileWorker, "estimate", lambda *_: pytest.fail("it was estimated"))
+    words = ("--args", "f32[8,128]", "--against", "nothing", "--json")
+    code, out, err = run(capsys, f"{file}:double", *words)
+    assert code == 2
+    told = json.loads(out)
+    assert (told["estimates"], told["exit_code"]) == ([], 2)
+    assert told["error"] in err
+    assert "mine.py has no 'nothing'" in told["error"]
+
+
+def test_after_ctrl_c_what_was_estimated_is_printed(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pallas_rungs.ladder.workers import FileWorker
+
+    whole = FileWorker.estimate
+
+    def interrupted(worker: FileWorker, problem: int, chip: str, given: str = "{}") -> Any:
+        if chip == "v6e":
+            raise KeyboardInterrupt
+        return whole(worker, problem, chip, given)
+
+    monkeypatch.setattr(FileWorker, "estimate", interrupted)
+    words = (f"{file}:double", "--args", "f32[8,128]", "--chip", "v5e,v6e")
+    code, out, err = run(capsys, *words)
+    assert code == 130
+    assert out.startswith("double(f32[8,128])\nestimate for v5e")
+    assert err == "interrupted\n"
+    code, out, _ = run(capsys, *words, "--json")
+    told = json.loads(out)
+    assert [entry["chip"] for entry in told["estimates"]] == ["v5e"]
+    assert code == told["exit_code"] == 130

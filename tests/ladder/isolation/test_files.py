@@ -30,6 +30,19 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
         ("kernels.py", "good", {"reference": "nofile.py:f"}, "there is no file nofile.py"),
         ("broken_cases.py", "good", {"args": None}, "ZeroDivisionError.*\n.*return \\[1 / 0\\]"),
         ("cases_file.py", "good", {"args": None, "case": "six"}, "no case 'six'.*one, two"),
+        (
+            "slow_inputs.py",
+            "good",
+            {"time_limit": 3.0},
+            "the arguments could not be made: that was .* after 3 s; give smaller shapes, or a",
+        ),
+        ("no_memory.py", "good", {}, "the arguments are too large to be made here: no room; give"),
+        (
+            "sick_ladder.py",
+            "good",
+            {},
+            "sick_ladder.py: the ladder itself failed before it was tried; please report it: Key",
+        ),
     ],
 )
 def test_says_what_is_wrong(

@@ -149,7 +149,7 @@ def test_one_that_hangs_is_a_result_after_its_time(
     words = ("--args", "f32[8,128]", "--over", "rows=8", "--time-limit", "6")
     code, out, _ = run(capsys, f"{file}:hangs", *words)
     assert code == 1
-    assert "timed out: it stood still" in out
+    assert "deadlocked: it stood still" in out
 
 
 @needs_libtpu
@@ -165,6 +165,7 @@ def test_one_that_hangs_is_a_result_after_its_time(
         (("{file}:nothing", "--over", "rows=8"), "mine.py has no 'nothing'"),
         (("nowhere.py:f", "--over", "rows=8"), "there is no file nowhere.py"),
         (("{file}:double", "--over", "block=(8,128)", "--case", "two"), "gives no case 'two'"),
+        (("{file}:scaled", "--over", "x=8,16"), "scaled is given x twice, by position and by name"),
     ],
 )
 def test_what_cannot_be_tried_is_one_message_and_2(
@@ -176,6 +177,18 @@ def test_what_cannot_be_tried_is_one_message_and_2(
     assert err.startswith("pallas_rungs sweep: ")
     assert said in err
     assert "Traceback" not in err
+
+
+@needs_libtpu
+def test_json_says_why_a_target_could_not_be_tried(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--over", "rows=8", "--args", "f32[256,256]", "--json")
+    code, out, err = run(capsys, f"{file}:nothing", *words)
+    told = json.loads(out)
+    assert (code, told["exit_code"], told["sweeps"]) == (2, 2, [])
+    assert "mine.py has no 'nothing'" in told["error"]
+    assert told["error"] in err
 
 
 @pytest.mark.parametrize("words", [["x.py:f"], ["x.py:f", "--over", "a=1", "--workers", "0"]])

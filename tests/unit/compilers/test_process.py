@@ -293,3 +293,14 @@ def test_a_machine_without_room_is_an_error_that_says_so(
     monkeypatch.setattr(tempfile, "mkdtemp", full)
     with pytest.raises(WorkerStartError, match=r"could not start: .*No space left on device"):
         worker.request({"do": "echo", "say": 1}, time_limit=30)
+
+
+def test_the_pipes_are_no_standard_streams_where_those_are_closed() -> None:
+    script = (
+        "import os; os.close(0); os.close(1); os.close(2)\n"
+        "from pallas_rungs.compilers.process import _pipe\n"
+        "ends = (*_pipe(), *_pipe())\n"
+        "os._exit(0 if min(ends) > 2 and len(set(ends)) == 4 else 1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
+    assert done.returncode == 0

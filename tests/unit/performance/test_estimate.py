@@ -16,6 +16,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from pallas_rungs.compilers import libtpu
+from pallas_rungs.compilers.dumps import Dumps
+from pallas_rungs.compilers.outcome import CompilerOutcome
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.kernels.catalogue import KERNELS, Kernel
 from pallas_rungs.kernels.gather_blocks import gather_blocks
@@ -23,6 +25,7 @@ from pallas_rungs.kernels.matmul_scratch import matmul_scratch
 from pallas_rungs.kernels.softmax import softmax
 from pallas_rungs.performance import Estimate, EstimateError, estimate
 from pallas_rungs.performance.accuracy import PALLAS
+from pallas_rungs.performance.estimate import Program, estimate_of
 
 needs_libtpu = pytest.mark.skipif(
     libtpu.libtpu_version() is None, reason="libtpu is not installed here (Linux x86-64 only)"
@@ -262,6 +265,25 @@ def test_a_kernel_that_the_compiler_refuses_is_one_clear_error() -> None:
 def test_a_function_that_leaves_nothing_to_the_chip_is_one_clear_error() -> None:
     with pytest.raises(EstimateError, match="made no program for the chip"):
         estimate(lambda: None)
+
+
+@needs_libtpu
+def test_a_result_that_is_a_constant_has_no_time() -> None:
+    with pytest.raises(EstimateError, match="runs nothing there, so there is no time") as error:
+        estimate(lambda x: 3, jax.ShapeDtypeStruct((8, 128), jnp.float32))
+    assert error.value.kind == "refused"
+
+
+def test_dumps_that_have_no_room_are_not_laid_to_the_program() -> None:
+    said = "the process was ended by SIGABRT: Check failed: WriteStringToFile(env, path) is OK ({})"
+    for reason in ("fclose: No space left on device", "fclose: File too large"):
+        outcome = CompilerOutcome("crashed", "SIGABRT", said.format(reason))
+        with pytest.raises(EstimateError, match=r"could not write the dumps.*TMPDIR") as error:
+            estimate_of(Program("f", (), "v5e", b"", ()), Dumps(outcome, ()))
+        assert (error.value.kind, error.value.outcome) == ("crashed", outcome)
+    outcome = CompilerOutcome("crashed", "SIGABRT", said.format("left == right"))
+    with pytest.raises(EstimateError, match="the program ends the compiler's process"):
+        estimate_of(Program("f", (), "v5e", b"", ()), Dumps(outcome, ()))
 
 
 def test_a_program_for_several_devices_is_refused() -> None:

@@ -179,6 +179,30 @@ def test_without_a_device_the_tool_says_so_and_leaves_records_alone(root: Path) 
     assert before == {path: path.read_bytes() for path in measured.FOLDER.glob("*.json")}
 
 
+@pytest.mark.parametrize(
+    ("before", "words", "said"),
+    [
+        ("sys.modules['jax'] = None; ", [], "cannot import jax: name a Python whose JAX has the"),
+        ("", ["--minutes", "nan"], "'nan' is not a number of minutes above 0"),
+        ("import os; os.environ['JAX_PLATFORMS'] = 'cuda'; ", [], "(JAX_PLATFORMS is 'cuda')"),
+    ],
+)
+def test_what_the_tool_cannot_do_is_said_without_a_traceback(
+    root: Path, before: str, words: list[str], said: str
+) -> None:
+    tool = root / "tools" / "bench_device.py"
+    script = f"import runpy, sys; {before}sys.argv = {['bench_device', *words]!r}; "
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script}runpy.run_path({str(tool)!r}, run_name='__main__')"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_every_task_and_gate_has_a_job() -> None:
     assert [one.name for one in bench_device.jobs_for_gpu()] == [task.name for task in TASKS]
     assert [one.name for one in bench_device.jobs_for_tpu("v5p")] == ["matmul"]

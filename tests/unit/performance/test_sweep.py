@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -139,6 +140,19 @@ def test_every_form_says_what_it_is_and_what_was_refused(found: Sweep) -> None:
             assert f"{name} {version}" in text
     lines = str(found).splitlines()
     assert [line.split()[0] for line in lines[2:6]] == [f"bm={bm}" for bm in ROWS]
+
+
+@needs_libtpu
+def test_what_was_guessed_stands_below_the_table_with_the_configurations(found: Sweep) -> None:
+    guess = "trips of the loop while.3, taken as 1"
+    assert "guessed" not in str(found)
+    trials = tuple(
+        replace(it, estimate=it.estimate and replace(it.estimate, unresolved=(guess,)))
+        for it in found.trials
+    )
+    lines = str(replace(found, trials=trials)).splitlines()
+    bms = "; ".join(it.label for it in found.estimated)
+    assert f"guessed for {bms}, beyond what the ranges hold: {guess}" in lines
 
 
 @needs_libtpu
