@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from pallas_rungs.performance.report import in_bytes, in_time, provenance
+from pallas_rungs.performance.report import in_bytes, in_time, left_out, provenance
 
 if TYPE_CHECKING:
     from pallas_rungs.performance.sweep import Sweep, Trial
@@ -41,6 +41,9 @@ def remarks(found: Sweep) -> Iterator[str]:
             )
         else:
             yield f"the best one's range is apart from all others ({best.error})"
+    for trial in (*found.trials, *filter(None, (found.against,))):
+        if trial.estimate is not None and (said := left_out(trial.estimate.prefetched_bytes)):
+            yield f"{trial.label}: {said}"
     if found.refused:
         kinds: dict[str, int] = {}
         for trial in found.refused:
