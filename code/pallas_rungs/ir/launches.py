@@ -1,7 +1,8 @@
 """Which instructions of optimised HLO are executed, how often, and which of them share a program.
 
 Where a loop's trip count is known, XLA writes it beside the loop; a loop without one, and a choice
-between branches, are told by name, since nothing in the text says how often their bodies run.
+between branches, are told by name, since nothing in the text says how often their bodies run. What
+is brought onto the chip before the first instruction is counted beside them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pallas_rungs.ir.errors import IRError
+from pallas_rungs.ir.hlo import MAIN_MEMORY, buffers
 
 _HEAD: Final = re.compile(r"(?P<entry>ENTRY )?%(?P<name>[\w.\-]+) .*\{")
 _STATEMENT: Final = re.compile(r"\s+(?:ROOT )?%(?P<name>[\w.\-]+) = (?P<rest>.*)")
@@ -32,6 +34,7 @@ _VMEM: Final = re.compile(
 _NOT_SHAPE: Final = re.compile(
     r", (?:sharding|metadata|backend_config|frontend_attributes)=.*", re.DOTALL
 )
+_PREFETCH: Final = "cross_program_prefetch_index="
 _CALLS: Final = ("call", "async-start", "conditional")
 PALLAS: Final = 'custom_call_target="tpu_custom_call"'
 
@@ -69,10 +72,14 @@ class Launches:
     Attributes:
       all: the instructions, in the order of the text, those of loops' bodies after the loop.
       undecided: loops without a known trip count and choices between branches, in words.
+      prefetched_bytes: bytes of the arguments that cross-program prefetches bring from HBM onto the
+        chip before the first instruction; 0 for none. They are those of the arrays' elements: what
+        a tiled layout pads is not counted.
     """
 
     all: tuple[Launch, ...]
     undecided: tuple[str, ...]
+    prefetched_bytes: int
 
     def __getitem__(self, name: str) -> Launch:
         for launch in self.all:
@@ -89,7 +96,8 @@ def read_launches(text: str, name: str = "the optimised HLO") -> Launches:
       name: what to call it in an error.
 
     Raises:
-      IRError: there is no entry computation, or one that is called is missing.
+      IRError: there is no entry computation, or one that is called is missing; or a cross-program
+        prefetch is no copy of an array onto the chip.
     """
     computations, entry = _computations(text)
     if entry is None:
@@ -121,6 +129,7 @@ def read_launches(text: str, name: str = "the optimised HLO") -> Launches:
             for (computation, instruction), count in times.items()
         ),
         tuple(dict.fromkeys(undecided)),
+        sum(_prefetched(computations[computation][one], name) for computation, one in times),
     )
 
 
@@ -162,6 +171,18 @@ def _launch(
         _constants(computations[computation], rest),
         _alike(computations, computation, rest),
     )
+
+
+def _prefetched(rest: str, name: str) -> int:
+    """Bytes that an instruction has brought onto the chip before the program; 0 for most."""
+    if _PREFETCH not in rest:
+        return 0
+    opcode = _OPCODE.search(rest)
+    # The copy, its source and a semaphore.
+    made = list(buffers(rest[: opcode.start()])) if opcode and opcode[1] == "copy-start" else []
+    if len(made) != 3 or made[0].space == MAIN_MEMORY:
+        raise IRError(name, "a cross-program prefetch that copies an array onto the chip", rest)
+    return made[0].bytes
 
 
 def _operand_types(here: dict[str, str], rest: str) -> Iterator[str]:
