@@ -72,6 +72,7 @@ def estimate_module(
 
     Raises:
       IRError: a text is not as its reader knows it.
+      TooLongError: the end of a program is not reached.
     """
     return Module(listings, tables, hlo, clock, operands).estimate()
 
@@ -123,6 +124,7 @@ class Module:
 
         Raises:
           IRError: a text is not as its reader knows it.
+          TooLongError: the end of a program is not reached.
         """
         launched = [launch for launch in self.launches.all if launch.name in self.sources]
         kernels = {launch.name: self._estimated(launch) for launch in launched}
