@@ -27,7 +27,7 @@ from pallas_rungs.compilers.libtpu import install_line
 from pallas_rungs.compilers.outcome import CompilerOutcome
 from pallas_rungs.performance.accuracy import accuracy_of
 from pallas_rungs.performance.clock import Clock, clock_of
-from pallas_rungs.performance.kernel import KernelEstimate
+from pallas_rungs.performance.kernel import KernelEstimate, TooLongError
 from pallas_rungs.performance.module import TOP_LEVEL, ModuleEstimate, estimate_module
 from pallas_rungs.performance.operands import KernelOperands, known_operands
 from pallas_rungs.performance.provenance import argument
@@ -183,7 +183,7 @@ def estimate(
     Raises:
       ValueError: no such chip, or one whose constants are not known.
       EstimateError: libtpu is not here, or did not compile the program; or it is for several
-        devices.
+        devices, or runs for so long that its end is not reached.
       IRError: a dump is not as its reader knows it.
       Exception: what tracing or lowering the function raises.
     """
@@ -249,7 +249,7 @@ def estimate_of(program: Program, dumps: Dumps) -> Estimate:
       dumps: files of the kinds `FOR_ESTIMATES`, and the optimised HLO in the outcome.
 
     Raises:
-      EstimateError: libtpu is not here, or did not compile the program.
+      EstimateError: libtpu is not here, or did not compile the program; or its end is not reached.
       IRError: a dump is not as its reader knows it.
     """
     _see_that_it_compiled(dumps, program.chip)
@@ -262,13 +262,16 @@ def estimate_of(program: Program, dumps: Dumps) -> Estimate:
             "(a function of NumPy is computed while it is traced)",
         )
     clock = clock_of(program.chip)
-    module = estimate_module(
-        listings,
-        dumps.of("utilization"),
-        dumps.outcome.hlo,
-        clock,
-        program.operands,
-    )
+    try:
+        module = estimate_module(
+            listings,
+            dumps.of("utilization"),
+            dumps.outcome.hlo,
+            clock,
+            program.operands,
+        )
+    except TooLongError as error:
+        raise EstimateError("refused", str(error)) from error
     if not (module.kernels or module.cycles or module.hbm_read_bytes + module.hbm_written_bytes):
         raise EstimateError(
             "refused",

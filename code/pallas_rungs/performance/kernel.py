@@ -47,6 +47,19 @@ _FEW_BLOCKS: Final = 200_000
 """Up to so many guesses and blocks, it is seen of each guess by itself whether it matters."""
 
 
+class TooLongError(RuntimeError):
+    """A program that was executed up to a limit without coming to its end: its time is not known.
+
+    Attributes:
+      name: the program.
+      why: how far it was executed, in which loop, and what to do instead.
+    """
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name} {why}")
+        self.name, self.why = name, why
+
+
 @dataclass(frozen=True)
 class Loop:
     """A loop of the program.
@@ -279,8 +292,14 @@ class KernelProgram:
           pallas: whether it is a Pallas kernel.
           times: how often the module executes it.
           vmem_bytes: VMEM that the compiler gave it.
+
+        Raises:
+          TooLongError: it does not end where its execution is given up, and no guess is why.
         """
         cores, machine = self.cores, self.alone
+        for core in cores:
+            if core.endless and not self._ends_by_guesses(core):
+                raise TooLongError(self.name, self._how_far(core))
         unresolved: dict[str, int] = {}
         for core in {id(core): core for core in cores}.values():
             for what, count in self.guesses_that_matter(core).items():
@@ -319,6 +338,36 @@ class KernelProgram:
             loops=loops,
             unresolved=unresolved,
             given_up=given_up,
+        )
+
+    def _ends_by_guesses(self, machine: Machine) -> bool:
+        """Whether a run that was given up comes to its end with other values for its guesses."""
+        names = frozenset(+machine.unresolved)
+        if self.program.unknown:
+            return True
+        ways = [(variation, MOST_BLOCKS) for variation in VARIATIONS]
+        ways += [(constant(value), _FEW_BLOCKS) for value in self.translation.compared]
+        return bool(names) and any(
+            not self.executed(
+                core=machine.core, varied=names, variation=variation, most_blocks=most
+            ).endless
+            for variation, most in ways
+        )
+
+    def _how_far(self, machine: Machine) -> str:
+        """Say how far a run went that was given up, and what to do."""
+        blocks = sum(machine.counts)
+        place, most = max(enumerate(machine.counts), key=lambda each: each[1])
+        around = [loop for loop in self.program.loops() if loop[0] <= place < loop[1]]
+        where = ""
+        if around:
+            first, end = min(around, key=lambda loop: loop[1] - loop[0])
+            start, stop = self.program.blocks[first].first, self.program.blocks[end - 1].end
+            where = f", {most:,} of them in its loop at bundles {start:#x} to {stop - 1:#x}"
+        return (
+            f"was executed for {blocks:,} blocks{where}, and had not come to its end, so that its "
+            "time is not known: estimate it with two smaller numbers of rounds, and extrapolate "
+            "from what the rounds between them take"
         )
 
     def _issued(self, machine: Machine, first: int, end: int) -> int:

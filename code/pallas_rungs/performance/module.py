@@ -11,13 +11,19 @@ import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.launches import Launch, Launches, read_launches
 from pallas_rungs.performance.clock import Clock
 from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram
-from pallas_rungs.performance.machine import BROUGHT, OPERAND_VALUES, VARIATIONS, Machine
+from pallas_rungs.performance.machine import (
+    BROUGHT,
+    MOST_BLOCKS,
+    OPERAND_VALUES,
+    VARIATIONS,
+    Machine,
+)
 from pallas_rungs.performance.operands import KernelOperands
 
 TOP_LEVEL: Final = "TLP"
@@ -27,6 +33,9 @@ _RUN_TIME_CELLS: Final = 1
 
 _ASK: Final = " (give the argument that they come from as a concrete array)"
 _UNREAD: Final = " (they are given, but how {} lies in SMEM is not known here)"
+
+_BLOCKS_AT_FIRST: Final = 20_000
+"""Blocks of the top-level program after which it is seen whether a guess keeps it from its end."""
 
 _NUMBER: Final = re.compile(r"\.\d+$")
 _OPERAND: Final = re.compile(rf"{OPERAND_VALUES} (\d+)")
@@ -75,6 +84,7 @@ def estimate_module(
 
     Raises:
       IRError: a text is not as its reader knows it.
+      TooLongError: the end of a program is not reached.
     """
     return Module(listings, tables, hlo, clock, operands).estimate()
 
@@ -126,6 +136,7 @@ class Module:
 
         Raises:
           IRError: a text is not as its reader knows it.
+          TooLongError: the end of a program is not reached.
         """
         launched = [launch for launch in self.launches.all if launch.name in self.sources]
         kernels = {launch.name: self._estimated(launch) for launch in launched}
@@ -231,10 +242,19 @@ class Module:
             for opcode in program.program.unknown
         ]
         missing: dict[str, None] = {}
-        machines = self._top_level_runs(program, kernels, missing)
+        # Its course is followed first without what it calls, since it may hang on a guess.
+        machines: list[Machine] = []
         unsure: dict[str, int] = {}
-        for machine in machines:
-            unsure |= self._unsure(program, machine)
+        for core in range(int(self.clock.cores.value)):
+            machine, guesses = self._followed(program, core)
+            machines.append(machine)
+            unsure |= guesses
+        if not unsure and not any(machine.endless for machine in machines):
+            courses = [machine.counts for machine in machines]
+            machines = self._top_level_runs(program, kernels, missing)
+            for machine, counts in zip(machines, courses, strict=True):
+                if machine.counts != counts:  # it hangs on when the programs are done
+                    unsure |= self._guessed(program, machine)
         left_out = [name for name in kernels if not any(one.called[name] for one in machines)]
         if any(machine.endless for machine in machines) or unsure or left_out:
             self.unresolved += [f"{what}, in the top-level program" for what in unsure]
@@ -286,8 +306,44 @@ class Module:
         engine.free_at = max(engine.free_at, now + moved.free_at)
         return now + took
 
-    def _unsure(self, program: KernelProgram, machine: Machine) -> dict[str, int]:
-        """Return the guesses that change the course of the top-level program.
+    def _course(self, program: KernelProgram, core: int, **options: Any) -> Machine:
+        """Execute the top-level program on a core, and let what it calls take no time."""
+        return program.executed(
+            core=core, call=lambda _, __, now: now, guess=_RUN_TIME_CELLS, **options
+        )
+
+    def _followed(self, program: KernelProgram, core: int) -> tuple[Machine, dict[str, int]]:
+        """Follow the top-level program on a core, and return the guesses that change its course.
+
+        Where other values end it soon, and those guessed do not, it is followed no further. One
+        that is given up hangs on all of its guesses: most other values would end it.
+        """
+        for most in (_BLOCKS_AT_FIRST, MOST_BLOCKS):
+            machine = self._course(program, core, most_blocks=most)
+            guessed = self._guessed(program, machine)
+            others = (
+                self._course(
+                    program,
+                    core,
+                    varied=frozenset(guessed),
+                    variation=variation,
+                    # One more than it had, and it took another course.
+                    most_blocks=sum(machine.counts) + (not machine.endless),
+                )
+                for variation in (reversed(VARIATIONS) if guessed else ())
+            )
+            if not machine.endless:
+                unsure = any(
+                    other.counts != machine.counts or other.called != machine.called
+                    for other in others
+                )
+                return machine, guessed if unsure else {}
+            if guessed and (most == MOST_BLOCKS or not all(other.endless for other in others)):
+                break
+        return machine, guessed
+
+    def _guessed(self, program: KernelProgram, machine: Machine) -> dict[str, int]:
+        """Return the guesses of a run of the top-level program, and how often they were made.
 
         What it reads before it calls anything is the run time's, and known to let it run.
         """
@@ -305,19 +361,7 @@ class Module:
             if name.startswith((OPERAND_VALUES, BROUGHT))
             or ((at := _BUNDLE.search(name)) and int(at[1], 16) >= first)
         }
-        if not names:
-            return {}
-        for variation in VARIATIONS:
-            again = program.executed(
-                core=machine.core,
-                call=lambda _, __, now: now,
-                guess=_RUN_TIME_CELLS,
-                varied=frozenset(names),
-                variation=variation,
-            )
-            if again.counts != machine.counts or again.called != machine.called:
-                return {name: machine.unresolved[name] for name in sorted(names)}
-        return {}
+        return {name: machine.unresolved[name] for name in sorted(names)}
 
 
 def _as_word(name: str) -> str:

@@ -322,6 +322,24 @@ def test_a_function_that_leaves_nothing_to_the_chip_is_one_clear_error() -> None
 
 
 @needs_libtpu
+def test_a_loop_that_is_too_long_to_be_followed_is_refused_and_a_shorter_one_is_not() -> None:
+    def rounds(x: jax.Array, count: int) -> Any:
+        def body(x_ref: Any, o_ref: Any) -> None:
+            given = x_ref[...]
+            o_ref[...] = jax.lax.fori_loop(0, count, lambda _, y: y * 1.5 + given, given)
+
+        return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+    x = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+    with pytest.raises(EstimateError, match=r"^rounds.* was executed for 10,000,000 blocks") as no:
+        estimate(rounds, x, 100_000_000)
+    assert no.value.kind == "refused"
+    few, more, most = (estimate(rounds, x, count).cycles for count in (1_000, 2_000, 3_000))
+    assert more - few > 1_000
+    assert most - more == pytest.approx(more - few)
+
+
+@needs_libtpu
 def test_a_result_that_is_a_constant_has_no_time() -> None:
     with pytest.raises(EstimateError, match="runs nothing there, so there is no time") as error:
         estimate(lambda x: 3, jax.ShapeDtypeStruct((8, 128), jnp.float32))

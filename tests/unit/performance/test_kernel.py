@@ -9,7 +9,7 @@ import pytest
 
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.performance.clock import CLOCKS, clock_of
-from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram
+from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram, TooLongError
 from pallas_rungs.performance.timeline import timeline
 from unit.performance.listings import branch, listing, loop
 
@@ -192,6 +192,34 @@ def test_a_program_without_an_end_is_counted_once_and_says_so() -> None:
     found = estimated(bundles, {})
     assert found.given_up.startswith("its end hangs on values that are not known")
     assert found.cycles == len(bundles)
+    assert found.unresolved
+
+
+@pytest.mark.parametrize("guesses", [[], [*LOADED, "%5 = sst [smem:[#allocation4]] %s1_s1"]])
+def test_a_program_whose_end_is_not_reached_has_no_time(
+    guesses: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pallas_rungs.performance.machine.MOST_BLOCKS_AFTER_A_GUESS", 30_000)
+    start = len(guesses)
+    bundles = [*guesses, "", branch(start), *[""] * 4, ""]
+    program = KernelProgram("sample", listing(*bundles), clock_of("v5e"))
+    program.cores = (program.executed(most_blocks=30_000),)
+    first, last = (f"{number:#x}" for number in (start, start + 5))
+    said = rf"^sample was executed for 30,000 blocks.* at bundles {first} to {last},"
+    with pytest.raises(TooLongError, match=said) as error:
+        program.estimate()
+    assert "not known: estimate it with two smaller numbers of rounds" in error.value.why
+    assert error.value.name == "sample"
+
+
+@pytest.mark.parametrize("end", [1, 41])
+def test_an_end_that_a_value_of_a_guess_brings_about_hangs_on_it(
+    end: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pallas_rungs.performance.machine.MOST_BLOCKS_AFTER_A_GUESS", 30_000)
+    test = f"%p1_p0 = scmp.eq.s32.totalorder %s1_s1, {end}"
+    found = estimated([LOADED[0], test, branch(0, "(!%p1_p0)"), *[""] * 4, ""], {})
+    assert found.given_up.startswith("its end hangs on values that are not known")
     assert found.unresolved
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.launches import read_launches
 from pallas_rungs.performance.clock import clock_of
+from pallas_rungs.performance.kernel import KernelProgram
 from pallas_rungs.performance.module import Module, ModuleEstimate, estimate_module
 from pallas_rungs.performance.operands import KernelOperands
 from unit.performance.listings import branch, listing
@@ -225,6 +227,52 @@ def test_a_loop_that_hangs_on_data_is_named_and_counted_by_the_hlo() -> None:
     assert found.unresolved == (
         "spop at bundle 0x3: a value that the vector unit computes, in the top-level program",
     )
+
+
+def courses_of(top: list[str], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Estimate a module whose course hangs on a guess; return how far its course was followed."""
+    blocks: list[int] = []
+    execute = KernelProgram.executed
+
+    def noted(program: KernelProgram, **options: Any) -> Any:
+        machine = execute(program, **options)
+        if program.name == "TLP":
+            blocks.append(sum(machine.counts))
+        return machine
+
+    def never(*_: Any) -> float:
+        raise AssertionError("what it calls was executed")
+
+    monkeypatch.setattr(KernelProgram, "executed", noted)
+    monkeypatch.setattr(Module, "_called", never)
+    found = estimated({"TLP": listing(*top), **KERNELS})
+    assert not found.top_level
+    assert found.cycles == 10 + 100 + 7 * 10
+    assert found.unresolved == (
+        "spop at bundle 0x7: a value that the vector unit computes, in the top-level program",
+    )
+    return blocks
+
+
+def test_a_loop_that_data_end_is_not_followed_far_nor_into_what_it_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    top = [*TOP]
+    top[7:9] = ["%p4_p0 = spop %77", branch(4, "(%p4_p0)")]
+    most, other = courses_of(top, monkeypatch)
+    assert most == 20_000
+    assert other < 10
+
+
+def test_a_loop_that_a_guess_ended_is_held_against_others_no_longer_than_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    top = [*TOP]
+    top[7:9] = ["%p4_p0 = spop %77", branch(4, "(!%p4_p0)")]
+    first, *others = courses_of(top, monkeypatch)
+    assert first < 10
+    assert others
+    assert max(others) <= first + 1
 
 
 def test_what_the_top_level_reads_before_its_first_call_is_the_run_times() -> None:
