@@ -145,6 +145,21 @@ def traffic(text: str) -> Traffic:
     return Traffic(launches, read, written)
 
 
+def buffers(text: str) -> Iterator[Buffer]:
+    """Read the arrays of a type as the text of HLO writes it: of an array, or of a tuple of some.
+
+    Args:
+      text: the type, `(f32[8,128]{1,0:T(8,128)S(1)}, u32[]{:S(2)})`.
+    """
+    for dtype, shape, layout in _BUFFER.findall(text):
+        space = _SPACE.search(layout)
+        yield Buffer(
+            dtype,
+            tuple(int(length) for length in shape.split(",") if length),
+            int(space[1]) if space else MAIN_MEMORY,
+        )
+
+
 def _in_main_memory(buffers: Iterable[Buffer]) -> int:
     """Bytes of the arrays that are in main memory; a scalar costs nothing."""
     return sum(buffer.bytes for buffer in buffers if buffer.space == MAIN_MEMORY and buffer.shape)
@@ -173,7 +188,7 @@ def _instruction(line: str) -> Instruction:
     return Instruction(
         name=statement[1],
         opcode=opcode.strip(),
-        results=tuple(_buffers(shape)),
+        results=tuple(buffers(shape)),
         operands=() if opcode.strip() == "constant" else tuple(_OPERAND.findall(operands)),
         kind=kind[1] if kind else "",
         target=target[1] if target else "",
@@ -197,13 +212,3 @@ def _until_closed(text: str) -> tuple[str, str]:
         if depth == 0:
             return text[:place], text[place + 1 :]
     raise ValueError(f"a parenthesis is not closed: {text!r}")
-
-
-def _buffers(text: str) -> Iterator[Buffer]:
-    for dtype, shape, layout in _BUFFER.findall(text):
-        space = _SPACE.search(layout)
-        yield Buffer(
-            dtype,
-            tuple(int(length) for length in shape.split(",") if length),
-            int(space[1]) if space else MAIN_MEMORY,
-        )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pallas_rungs.ir.errors import IRError
+from pallas_rungs.ir.hlo import MAIN_MEMORY, buffers
 
 _HEAD: Final = re.compile(r"(?P<entry>ENTRY )?%(?P<name>[\w.\-]+) .*\{")
 _STATEMENT: Final = re.compile(r"\s+(?:ROOT )?%(?P<name>[\w.\-]+) = (?P<rest>.*)")
@@ -32,6 +33,9 @@ _VMEM: Final = re.compile(
 _NOT_SHAPE: Final = re.compile(
     r", (?:sharding|metadata|backend_config|frontend_attributes)=.*", re.DOTALL
 )
+_FILLED: Final = {"copy-start": 0, "slice-start": 1}
+"""Asynchronous copies make a tuple; which of its first two arrays is the one that is filled."""
+
 _CALLS: Final = ("call", "async-start", "conditional")
 PALLAS: Final = 'custom_call_target="tpu_custom_call"'
 
@@ -50,6 +54,9 @@ class Launch:
       constants: values of those operands that are integer constants, by index.
       alike: the same for instructions that do the same with operands of the same types, for which
         the compiler makes one program.
+      copied: bytes that an asynchronous copy reads from HBM and bytes that it writes there, each
+        time that it is executed; the copy is no program, and none is of what is done before the
+        module starts. They are those of the arrays' elements; a scalar counts as nothing.
     """
 
     name: str
@@ -60,6 +67,7 @@ class Launch:
     operands: tuple[str, ...]
     constants: dict[int, int]
     alike: str
+    copied: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,22 @@ def _launch(
         tuple(_operand_types(computations[computation], rest)),
         _constants(computations[computation], rest),
         _alike(computations, computation, rest),
+        _copied(rest),
     )
+
+
+def _copied(rest: str) -> tuple[int, int]:
+    """Bytes that an asynchronous copy reads from HBM and writes there; none of other instructions.
+
+    A cross-program prefetch is done before the module starts.
+    """
+    opcode = _OPCODE.search(rest)
+    if opcode is None or opcode[1] not in _FILLED or "cross_program_prefetch_index=" in rest:
+        return 0, 0
+    first, second, *_ = buffers(rest[: opcode.start()])
+    filled, source = (first, second) if _FILLED[opcode[1]] == 0 else (second, first)
+    size = filled.bytes if filled.shape else 0
+    return size * (source.space == MAIN_MEMORY), size * (filled.space == MAIN_MEMORY)
 
 
 def _operand_types(here: dict[str, str], rest: str) -> Iterator[str]:
