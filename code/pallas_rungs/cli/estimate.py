@@ -22,9 +22,10 @@ from pallas_rungs.cli.options import (
 
 _EPILOG = f"""{EXECUTES.format(command="estimate")}
 What it prints is an estimate and not a measurement: the compiler's final schedule, executed and
-counted. It says how far such estimates have been from measured times on that chip, and what it had
-to guess. Integer arguments get the values that --args describes (i32[8]{{0:4}}); where they decide
-which blocks a kernel visits, they decide the estimate.
+counted. It says how far such estimates have been from measured times on that chip, what it had to
+guess, and how many bytes of arguments are fetched before the program starts and not counted.
+Integer arguments get the values that --args describes (i32[8]{{0:4}}); where they decide which
+blocks a kernel visits, they decide the estimate.
 
 json
   {{"estimates": [ESTIMATE, ...], "exit_code": INT}}, one for each case and chip; and error, where a

@@ -1,7 +1,8 @@
 """Which instructions of optimised HLO are executed, how often, and which of them share a program.
 
 Where a loop's trip count is known, XLA writes it beside the loop; a loop without one, and a choice
-between branches, are told by name, since nothing in the text says how often their bodies run.
+between branches, are told by name, since nothing in the text says how often their bodies run. What
+is brought onto the chip before the first instruction is counted beside them.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _NOT_SHAPE: Final = re.compile(
 _FILLED: Final = {"copy-start": 0, "slice-start": 1}
 """Asynchronous copies make a tuple; which of its first two arrays is the one that is filled."""
 
+_PREFETCH: Final = "cross_program_prefetch_index="
 _CALLS: Final = ("call", "async-start", "conditional")
 PALLAS: Final = 'custom_call_target="tpu_custom_call"'
 
@@ -77,10 +79,14 @@ class Launches:
     Attributes:
       all: the instructions, in the order of the text, those of loops' bodies after the loop.
       undecided: loops without a known trip count and choices between branches, in words.
+      prefetched_bytes: bytes of the arguments that cross-program prefetches bring from HBM onto the
+        chip before the first instruction; 0 for none. They are those of the arrays' elements: what
+        a tiled layout pads is not counted.
     """
 
     all: tuple[Launch, ...]
     undecided: tuple[str, ...]
+    prefetched_bytes: int
 
     def __getitem__(self, name: str) -> Launch:
         for launch in self.all:
@@ -97,7 +103,8 @@ def read_launches(text: str, name: str = "the optimised HLO") -> Launches:
       name: what to call it in an error.
 
     Raises:
-      IRError: there is no entry computation, or one that is called is missing.
+      IRError: there is no entry computation, or one that is called is missing; or a cross-program
+        prefetch is no copy of an array onto the chip.
     """
     computations, entry = _computations(text)
     if entry is None:
@@ -129,6 +136,7 @@ def read_launches(text: str, name: str = "the optimised HLO") -> Launches:
             for (computation, instruction), count in times.items()
         ),
         tuple(dict.fromkeys(undecided)),
+        sum(_prefetched(computations[computation][one], name) for computation, one in times),
     )
 
 
@@ -179,12 +187,24 @@ def _copied(rest: str) -> tuple[int, int]:
     A cross-program prefetch is done before the module starts.
     """
     opcode = _OPCODE.search(rest)
-    if opcode is None or opcode[1] not in _FILLED or "cross_program_prefetch_index=" in rest:
+    if opcode is None or opcode[1] not in _FILLED or _PREFETCH in rest:
         return 0, 0
     first, second, *_ = buffers(rest[: opcode.start()])
     filled, source = (first, second) if _FILLED[opcode[1]] == 0 else (second, first)
     size = filled.bytes if filled.shape else 0
     return size * (source.space == MAIN_MEMORY), size * (filled.space == MAIN_MEMORY)
+
+
+def _prefetched(rest: str, name: str) -> int:
+    """Bytes that an instruction has brought onto the chip before the program; 0 for most."""
+    if _PREFETCH not in rest:
+        return 0
+    opcode = _OPCODE.search(rest)
+    # The copy, its source and a semaphore.
+    made = list(buffers(rest[: opcode.start()])) if opcode and opcode[1] == "copy-start" else []
+    if len(made) != 3 or made[0].space == MAIN_MEMORY:
+        raise IRError(name, "a cross-program prefetch that copies an array onto the chip", rest)
+    return made[0].bytes
 
 
 def _operand_types(here: dict[str, str], rest: str) -> Iterator[str]:

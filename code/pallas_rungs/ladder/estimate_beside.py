@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from pallas_rungs.ladder.program import Program
     from pallas_rungs.performance.estimate import Estimate
 
-KEPT = ("seconds", "low", "high", "error", "cycles", "unresolved", "method", "versions")
+KEPT = (
+    "seconds",
+    "low",
+    "high",
+    "error",
+    "cycles",
+    "unresolved",
+    "prefetched_bytes",
+    "method",
+    "versions",
+)
 """What a verdict's details keep of an estimate."""
 
 
@@ -93,17 +103,21 @@ def with_the_eager_named(found: Estimate, program: Program) -> Estimate:
 
 def in_words(found: Mapping[str, Any]) -> str:
     """Say an estimate in one clause: `estimate 750 µs (740 to 760 µs), not a measurement`."""
-    from pallas_rungs.performance.report import in_time
+    from pallas_rungs.performance.report import in_bytes, in_time
 
     text = f"estimate {in_time(found['seconds'])}"
+    fetched = found.get("prefetched_bytes")
+    end = ", not a measurement"
+    if fetched:
+        end += f", without {in_bytes(fetched)} that are fetched onto the chip before it starts"
     if found["low"] is None or found["high"] is None:
-        return f"{text} (error not known), not a measurement"
+        return f"{text} (error not known){end}"
     low, high = in_time(found["low"]), in_time(found["high"])
     number, _, unit = low.partition(" ")
     if high.endswith(f" {unit}"):
         low = number
     guessed = ", partly guessed" if found["unresolved"] else ""
-    return f"{text} ({low} to {high}{guessed}), not a measurement"
+    return f"{text} ({low} to {high}{guessed}){end}"
 
 
 def with_estimate(verdict: Verdict, found: Mapping[str, Any]) -> Verdict:

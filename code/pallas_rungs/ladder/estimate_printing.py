@@ -66,6 +66,16 @@ def show(found: Sequence[FileEstimate], against: Sequence[FileEstimate]) -> None
                 print(
                     f"{one.name} / {other.name} on {one.chip}: {part:.3f} × ({apart(one, other)})"
                 )
+                _show_left_out(one, other)
+
+
+def _show_left_out(one: FileEstimate, other: FileEstimate) -> None:
+    """Say on which side of a ratio a cross-program prefetch keeps bytes and time out of it."""
+    from pallas_rungs.performance.report import left_out
+
+    for place, side in (("the first", one), ("the second", other)):
+        if said := left_out(side.estimate.get("prefetched_bytes")):
+            print(f"  {side.name if one.name != other.name else place}: {said}")
 
 
 def _show(one: FileEstimate) -> None:

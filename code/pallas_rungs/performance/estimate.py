@@ -69,12 +69,18 @@ class Estimate:
       high: that, and one such error.
       error: how the error is known, in words.
       cycles: cycles of one run.
-      hbm_read_bytes: bytes read from HBM.
+      hbm_read_bytes: bytes read from HBM, from the program's start on.
       hbm_written_bytes: bytes written to HBM.
       kernels: the module's programs, Pallas kernels and XLA's own code alike.
       unresolved: what had to be guessed, in words; empty where nothing that matters was.
       versions: of jax, jaxlib and libtpu.
       method: how it was made.
+      prefetched_bytes: bytes of the arguments that are brought from HBM onto the chip before the
+        program starts, a cross-program prefetch in XLA's words: into VMEM, on a v4 into memory
+        space 3. 0 for none; None in an estimate that was recorded before this was read. They are
+        the bytes of the arrays' elements, without a layout's padding. Neither they nor their time
+        are in the other figures, which are those of a program whose arguments were fetched in the
+        shadow of the one before.
     """
 
     name: str
@@ -91,6 +97,7 @@ class Estimate:
     unresolved: tuple[str, ...]
     versions: dict[str, str]
     method: str = METHOD
+    prefetched_bytes: int | None = None
 
     @property
     def main(self) -> KernelEstimate:
@@ -105,7 +112,7 @@ class Estimate:
 
     @property
     def hbm_bytes(self) -> int:
-        """Bytes moved to and from HBM."""
+        """Bytes moved to and from HBM by the program itself, without `prefetched_bytes`."""
         return self.hbm_read_bytes + self.hbm_written_bytes
 
     @property
@@ -133,7 +140,8 @@ class Estimate:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Build an estimate from what `to_json` gave; the constants are those known here."""
         kernels = tuple(map(KernelEstimate.from_json, data["kernels"]))
-        given = {name: data[name] for name in cls.__dataclass_fields__}
+        told = {"prefetched_bytes": None, **data}
+        given = {name: told[name] for name in cls.__dataclass_fields__}
         tuples = {name: tuple(data[name]) for name in ("arguments", "unresolved")}
         return cls(**{**given, **tuples, "kernels": kernels})
 
@@ -357,4 +365,5 @@ def _estimate(
         kernels=module.kernels,
         unresolved=module.unresolved,
         versions=dict(versions),
+        prefetched_bytes=module.prefetched_bytes,
     )

@@ -54,6 +54,8 @@ class ModuleEstimate:
       cycles: cycles of one run.
       hbm_read_bytes: bytes read from HBM, those of asynchronous copies at top level included.
       hbm_written_bytes: bytes written to HBM.
+      prefetched_bytes: bytes of its arguments that are brought from HBM onto the chip before it
+        starts; 0 for none. Neither they nor their time are in the other figures.
       kernels: its programs, Pallas kernels and XLA's own code alike, in the order of the HLO.
       top_level: whether the top-level program was executed; else the programs' times are added.
       unresolved: what had to be guessed, by name, in words.
@@ -62,6 +64,7 @@ class ModuleEstimate:
     cycles: float
     hbm_read_bytes: int
     hbm_written_bytes: int
+    prefetched_bytes: int
     kernels: tuple[KernelEstimate, ...]
     top_level: bool
     unresolved: tuple[str, ...]
@@ -173,6 +176,7 @@ class Module:
             cycles,
             read,
             written,
+            self.launches.prefetched_bytes,
             tuple(kernels.values()),
             bool(tops),
             tuple(dict.fromkeys(self.unresolved)),

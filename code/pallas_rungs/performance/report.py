@@ -33,6 +33,20 @@ def _three(number: float) -> str:
     return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
+def left_out(size: int | None) -> str:
+    """Say in a clause what a cross-program prefetch keeps out of an estimate; empty for none.
+
+    Args:
+      size: an estimate's `prefetched_bytes`.
+    """
+    if not size:
+        return ""
+    return (
+        f"{in_bytes(size)} of arguments are fetched onto the chip before the program starts "
+        "(a cross-program prefetch): neither those bytes nor their time are in the figures"
+    )
+
+
 def headline(found: Estimate) -> str:
     """Say the estimate, its chip and its range in one line."""
     text = f"estimate for {found.chip}, not a measurement: {in_time(found.seconds)}"
@@ -47,6 +61,9 @@ def facts(found: Estimate) -> Iterator[str]:
     """Say what the program moves and what of its main kernel stands out."""
     read, written = in_bytes(found.hbm_read_bytes), in_bytes(found.hbm_written_bytes)
     yield f"HBM: {read} read, {written} written"
+    if said := left_out(found.prefetched_bytes):
+        shadow = "in the shadow of the one before"
+        yield f"{said}; the time is that of a program whose arguments were fetched {shadow}"
     if not found.kernels:
         return
     main = found.main

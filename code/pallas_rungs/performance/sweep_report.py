@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from pallas_rungs.performance.report import in_bytes, in_columns, in_time, provenance, table_html
+from pallas_rungs.performance.report import (
+    in_bytes,
+    in_columns,
+    in_time,
+    left_out,
+    provenance,
+    table_html,
+)
 
 if TYPE_CHECKING:
     from pallas_rungs.performance.sweep import Sweep, Trial
@@ -40,6 +47,9 @@ def remarks(found: Sweep) -> Iterator[str]:
         else:
             yield f"the best one's range is apart from all others ({best.error})"
     yield from _guesses(found)
+    for trial in (*found.trials, *filter(None, (found.against,))):
+        if trial.estimate is not None and (said := left_out(trial.estimate.prefetched_bytes)):
+            yield f"{trial.label}: {said}"
     if found.refused:
         kinds: dict[str, int] = {}
         for trial in found.refused:

@@ -445,8 +445,8 @@ def read_record(path: Path, *, same_constants: bool = True) -> Comparison:
                 if constants.get(name) != value
             )
             raise RecordError(
-                f"{path.name} was made with other constants of {chip} ({changed}); {how} anew once "
-                "that chip's points are removed"
+                f"{path.name} was made with other constants of {chip} ({changed}); `make "
+                'validate-estimator WITH="--renew"` estimates its points anew'
             )
     points = tuple(_point(point) for point in kept["points"])
     first, last = kept["made"]

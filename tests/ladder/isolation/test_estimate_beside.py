@@ -172,3 +172,18 @@ def test_its_words(
 ) -> None:
     found = {"seconds": seconds, "low": low, "high": high, "unresolved": guessed}
     assert in_words(found) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "text"),
+    [
+        (None, "estimate 2 ms (error not known), not a measurement"),
+        (1e-3, "estimate 2 ms (1 to 4 ms), not a measurement"),
+    ],
+)
+def test_its_words_name_what_is_fetched_before_the_start(low: float | None, text: str) -> None:
+    high = low and 4 * low
+    found = {"seconds": 2e-3, "low": low, "high": high, "unresolved": []}
+    assert in_words({**found, "prefetched_bytes": 0}) == text
+    without = f"{text}, without 3 KiB that are fetched onto the chip before it starts"
+    assert in_words({**found, "prefetched_bytes": 3072}) == without

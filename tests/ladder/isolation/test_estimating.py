@@ -39,6 +39,9 @@ def double(x):
 def plain(x):
     return 2 * x
 
+def summed(x):
+    return jnp.sum(x, 0)
+
 def too_large(x):
     return double(jnp.zeros((8192, 8192), x.dtype))
 
@@ -169,6 +172,30 @@ def test_another_function_is_shown_beside_with_the_ratio(
     assert code == 0
     assert out.splitlines()[-1].startswith("double / plain on v5e: ")
     assert " × (two estimates whose ranges overlap: they do not say" in out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("names", [("double", "summed"), ("summed", "double")])
+def test_beside_another_it_says_whose_arguments_are_fetched_before(
+    file: Path, capsys: pytest.CaptureFixture[str], names: tuple[str, str]
+) -> None:
+    words = (f"{file}:{names[0]}", "--args", "f32[512,512]", "--against", names[1])
+    _, out, _ = run(capsys, *words)
+    assert out.splitlines()[-2].startswith(f"{names[0]} / {names[1]} on v5e: ")
+    assert out.splitlines()[-1].startswith("  summed: 1 MiB of arguments are fetched onto the chip")
+    _, out, _ = run(capsys, *words, "--json")
+    (found,) = json.loads(out)["estimates"]
+    sides = {it["name"]: it["prefetched_bytes"] for it in (found, found["against"])}
+    assert sides == {"double": 0, "summed": 512 * 512 * 4}
+
+
+@pytest.mark.parametrize("name", ["double", "summed"])
+def test_beside_itself_it_says_on_which_side(
+    file: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    _, out, _ = run(capsys, f"{file}:{name}", "--args", "f32[512,512]", "--against", name)
+    told = [it for it in out.splitlines() if it.startswith("  the ")]
+    sides = ["  the first: 1 MiB", "  the second: 1 MiB"] if name == "summed" else []
+    assert [it.partition(" of arguments")[0] for it in told] == sides
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,60 @@ def test_xlas_softmax_is_estimated_by_the_same_means_and_moves_more(of_softmax: 
     assert "XLA's own code" in found.error
 
 
+def summed(x: jax.Array) -> jax.Array:
+    return jnp.sum(x, 0)
+
+
+@needs_libtpu
+@pytest.mark.parametrize(
+    ("shape", "dtype", "chip"),
+    [
+        ((2048, 2048), jnp.float32, "v5e"),
+        ((2048, 2048), jnp.float32, "v4"),  # into another memory than VMEM
+        ((2048, 2048), jnp.float32, "tpu7x"),
+        ((1001, 1003), jnp.bfloat16, "v5e"),
+        ((17, 33, 200), jnp.float32, "v5e"),
+    ],
+)
+def test_an_argument_that_is_fetched_before_the_start_is_told(
+    shape: tuple[int, ...], dtype: Any, chip: str
+) -> None:
+    x = jax.ShapeDtypeStruct(shape, dtype)
+    found = estimate(summed, x, chip=chip)
+    assert found.prefetched_bytes == x.size * x.dtype.itemsize
+    assert found.hbm_read_bytes == 0
+    assert Estimate.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+@needs_libtpu
+def test_the_report_names_what_is_fetched_before_the_start() -> None:
+    found = estimate(summed, jax.ShapeDtypeStruct((2048, 2048), jnp.float32))
+    for text in (str(found), found._repr_html_()):
+        (line,) = [it for it in text.replace("<li>", "\n").split("\n") if "prefetch" in it]
+        assert "16 MiB of arguments are fetched onto the chip before the program starts" in line
+        assert "neither those bytes nor their time are in the figures" in line
+
+
+@needs_libtpu
+def test_nothing_is_said_of_a_fetch_where_there_is_none(of_softmax: Estimate) -> None:
+    plain = estimate(jnp.exp, jax.ShapeDtypeStruct((2048, 2048), jnp.float32))
+    for found in (plain, of_softmax):
+        assert found.prefetched_bytes == found.to_json()["prefetched_bytes"] == 0
+        assert "fetched" not in str(found) + found._repr_html_()
+
+
+@needs_libtpu
+def test_an_estimate_recorded_before_fetches_were_read_does_not_say_that_there_is_none(
+    of_softmax: Estimate,
+) -> None:
+    old = of_softmax.to_json()
+    del old["prefetched_bytes"]
+    again = Estimate.from_json(old)
+    assert again.prefetched_bytes is None
+    assert again.seconds == of_softmax.seconds
+    assert str(again) == str(of_softmax)
+
+
 @needs_libtpu
 def test_a_loop_of_known_trips_runs_its_body_so_often() -> None:
     def powers(x: jax.Array) -> Any:

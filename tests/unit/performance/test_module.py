@@ -190,6 +190,72 @@ def test_fusions_that_compute_otherwise_are_not_alike() -> None:
     assert launches["fusion.1"].alike != launches["fusion.2"].alike
 
 
+def prefetching(copied: str, made: str = "{0}{{1,0:T(8,128)S(1)}}") -> str:
+    """HLO in which an argument of this type is on the chip before the program starts."""
+    copy = (
+        f"  %p = {copied}{{1,0:T(8,128)}} parameter(1)\n"
+        f"  %copy-start = ({made.format(copied)}, {copied}{{1,0:T(8,128)}}, u32[]{{:S(2)}}) "
+        "copy-start(%p), cross_program_prefetch_index=0, backend_config={}\n"
+    )
+    return HLO.replace("  %softmax.1 =", f"{copy}  %softmax.1 =")
+
+
+@pytest.mark.parametrize(
+    ("copied", "size"),
+    [
+        ("f32[2048,2048]", 4 * 2048 * 2048),
+        ("bf16[1001,1003]", 2 * 1001 * 1003),  # its elements; tiles of (8, 128) pad it
+        ("s8[1024,1000]", 1024 * 1000),
+        ("s4[1024,1024]", 1024 * 1024 // 2),
+        ("pred[8,128]", 8 * 128),
+        ("f8e4m3fn[8,128]", 8 * 128),
+        ("c64[8,128]", 8 * 8 * 128),
+        ("f32[17,33,200]", 4 * 17 * 33 * 200),
+        ("f32[]", 4),
+    ],
+)
+def test_what_is_on_the_chip_before_the_start_is_counted_by_its_elements(
+    copied: str, size: int
+) -> None:
+    assert read_launches(prefetching(copied)).prefetched_bytes == size
+    found = estimated(hlo=prefetching(copied))
+    assert found.prefetched_bytes == size
+    plain = estimated()
+    assert plain.prefetched_bytes == 0
+    assert replace(found, prefetched_bytes=0) == plain  # it changes no other figure
+
+
+def test_several_arguments_on_the_chip_are_added_and_one_of_a_tuple_counts_alone() -> None:
+    both = prefetching("f32[8,128]").replace(
+        "  %softmax.1 =",
+        "  %t = (f32[64,64]{1,0:T(8,128)}, bf16[16,128]{1,0:T(8,128)(2,1)}) parameter(2)\n"
+        "  %q = bf16[16,128]{1,0:T(8,128)(2,1)} get-tuple-element(%t), index=1\n"
+        "  %copy-start.1 = (bf16[16,128]{1,0:T(8,128)(2,1)S(3)}, bf16[16,128]{1,0:T(8,128)(2,1)}, "
+        "u32[]{:S(2)}) copy-start(%q), cross_program_prefetch_index=1\n"
+        "  %softmax.1 =",
+    )
+    assert read_launches(both).prefetched_bytes == 4 * 8 * 128 + 2 * 16 * 128
+
+
+def test_a_copy_within_the_program_is_not_counted_as_on_the_chip_before() -> None:
+    within = prefetching("f32[8,128]").replace(", cross_program_prefetch_index=0", "")
+    assert read_launches(within).prefetched_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        prefetching("f32[8,128]").replace(" copy-start(", " slice-start("),
+        prefetching("f32[8,128]", made="{0}{{1,0:T(8,128)}}"),
+        prefetching("f32[8,128]").replace(", u32[]{:S(2)}", ""),
+        prefetching("f32[8,128]", made="({0}{{1,0:T(8,128)S(1)}}, {0}{{1,0:T(8,128)S(1)}})"),
+    ],
+)
+def test_a_prefetch_that_is_not_understood_is_refused(other: str) -> None:
+    with pytest.raises(IRError, match="expected a cross-program prefetch that copies an array"):
+        read_launches(other)
+
+
 def test_hlo_without_an_entry_is_refused() -> None:
     with pytest.raises(IRError, match="the optimised HLO: expected a line that begins with ENTRY"):
         read_launches("HloModule nothing")

@@ -290,6 +290,16 @@ def test_the_best_is_told_apart_only_from_those_beyond_its_range() -> None:
     assert "no two configurations are told apart" in str(unknown)
 
 
+def test_it_names_the_configurations_that_find_arguments_fetched() -> None:
+    fetched = replace(_of(1.0, 0.9, 1.1), prefetched_bytes=3072)
+    plain = replace(fetched, prefetched_bytes=0)
+    trials = (Trial({"bm": 8}, fetched), Trial({"bm": 16}, plain))
+    found = Sweep("f", "v5e", trials, Trial("XLA", fetched), {})
+    told = [it for it in str(found).splitlines() if "3 KiB of arguments are fetched" in it]
+    assert [it.partition(":")[0] for it in told] == [trials[0].label, found.against.label]
+    assert found._repr_html_().count("3 KiB of arguments are fetched") == 2
+
+
 def test_without_any_estimate_the_first_reason_is_told() -> None:
     found = Sweep("f", "v5e", (Trial({"bm": 8}, None, "crashed", "SIGABRT", "gone"),), None, {})
     with pytest.raises(LookupError, match="bm=8: crashed: SIGABRT: gone"):
