@@ -34,6 +34,9 @@ _VMEM: Final = re.compile(
 _NOT_SHAPE: Final = re.compile(
     r", (?:sharding|metadata|backend_config|frontend_attributes)=.*", re.DOTALL
 )
+_FILLED: Final = {"copy-start": 0, "slice-start": 1}
+"""Asynchronous copies make a tuple; which of its first two arrays is the one that is filled."""
+
 _PREFETCH: Final = "cross_program_prefetch_index="
 _CALLS: Final = ("call", "async-start", "conditional")
 PALLAS: Final = 'custom_call_target="tpu_custom_call"'
@@ -53,6 +56,9 @@ class Launch:
       constants: values of those operands that are integer constants, by index.
       alike: the same for instructions that do the same with operands of the same types, for which
         the compiler makes one program.
+      copied: bytes that an asynchronous copy reads from HBM and bytes that it writes there, each
+        time that it is executed; the copy is no program, and none is of what is done before the
+        module starts. They are those of the arrays' elements; a scalar counts as nothing.
     """
 
     name: str
@@ -63,6 +69,7 @@ class Launch:
     operands: tuple[str, ...]
     constants: dict[int, int]
     alike: str
+    copied: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -170,7 +177,22 @@ def _launch(
         tuple(_operand_types(computations[computation], rest)),
         _constants(computations[computation], rest),
         _alike(computations, computation, rest),
+        _copied(rest),
     )
+
+
+def _copied(rest: str) -> tuple[int, int]:
+    """Bytes that an asynchronous copy reads from HBM and writes there; none of other instructions.
+
+    A cross-program prefetch is done before the module starts.
+    """
+    opcode = _OPCODE.search(rest)
+    if opcode is None or opcode[1] not in _FILLED or _PREFETCH in rest:
+        return 0, 0
+    first, second, *_ = buffers(rest[: opcode.start()])
+    filled, source = (first, second) if _FILLED[opcode[1]] == 0 else (second, first)
+    size = filled.bytes if filled.shape else 0
+    return size * (source.space == MAIN_MEMORY), size * (filled.space == MAIN_MEMORY)
 
 
 def _prefetched(rest: str, name: str) -> int:

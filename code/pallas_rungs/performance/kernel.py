@@ -299,7 +299,7 @@ class KernelProgram:
         cores, machine = self.cores, self.alone
         for core in cores:
             if core.endless and not self._ends_by_guesses(core):
-                raise TooLongError(self.name, self._how_far(core))
+                raise TooLongError(self.name, self.how_far(core))
         unresolved: dict[str, int] = {}
         for core in {id(core): core for core in cores}.values():
             for what, count in self.guesses_that_matter(core).items():
@@ -354,8 +354,12 @@ class KernelProgram:
             for variation, most in ways
         )
 
-    def _how_far(self, machine: Machine) -> str:
-        """Say how far a run went that was given up, and what to do."""
+    def how_far(self, machine: Machine) -> str:
+        """Say how far a run went that was given up, and what to do: the end of a sentence.
+
+        Args:
+          machine: the run.
+        """
         blocks = sum(machine.counts)
         place, most = max(enumerate(machine.counts), key=lambda each: each[1])
         around = [loop for loop in self.program.loops() if loop[0] <= place < loop[1]]

@@ -2,21 +2,22 @@
 
 The top-level program starts asynchronous copies and runs loops, so it is executed as well, with the
 kernels run where it calls them on the same DMA engine. Where its course hangs on values that are
-not known, the programs' times are added up instead, as often as the HLO says that they run.
+not known, the programs' times are added up instead, as often as the HLO says that they run, and so
+are the bytes of its copies.
 """
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.launches import Launch, Launches, read_launches
 from pallas_rungs.performance.clock import Clock
-from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram
+from pallas_rungs.performance.kernel import KernelEstimate, KernelProgram, TooLongError
 from pallas_rungs.performance.machine import (
     BROUGHT,
     MOST_BLOCKS,
@@ -31,6 +32,8 @@ _NOT_CALLED: Final = ("<late-initialization>", "<late-finalization>")
 _RUN_TIME_CELLS: Final = 1
 """What the top-level program finds in memory that the run time wrote: that it is to run."""
 
+_MOST_NAMED: Final = 3
+
 _ASK: Final = " (give the argument that they come from as a concrete array)"
 _UNREAD: Final = " (they are given, but how {} lies in SMEM is not known here)"
 
@@ -39,6 +42,7 @@ _BLOCKS_AT_FIRST: Final = 20_000
 
 _NUMBER: Final = re.compile(r"\.\d+$")
 _OPERAND: Final = re.compile(rf"{OPERAND_VALUES} (\d+)")
+_TRIPS: Final = re.compile("trips of the loop")
 _BUNDLE: Final = re.compile(r"bundle 0x([0-9a-f]+)")
 
 
@@ -154,6 +158,15 @@ class Module:
             }
         else:
             self.unresolved += self.launches.undecided
+            copies = [launch for launch in self.launches.all if any(launch.copied)]
+            read += sum(launch.copied[0] * launch.times for launch in copies)
+            written += sum(launch.copied[1] * launch.times for launch in copies)
+            if copies:
+                names = _few(launch.name for launch in copies)
+                self.unresolved.append(
+                    f"the time of the copies at top level ({names}): their bytes are counted, and "
+                    "no time, as if other work hid it"
+                )
         for kernel in kernels.values():
             for what in kernel.unresolved:
                 self.unresolved.append(f"{what}, in {kernel.name}{self._advice(kernel, what)}")
@@ -249,7 +262,10 @@ class Module:
             machine, guesses = self._followed(program, core)
             machines.append(machine)
             unsure |= guesses
-        if not unsure and not any(machine.endless for machine in machines):
+        too_long = [machine for machine in machines if machine.endless]
+        if not unsure and too_long and any(map(_TRIPS.match, self.launches.undecided)):
+            raise TooLongError("the top-level program", program.how_far(too_long[0]))
+        if not unsure and not too_long:
             courses = [machine.counts for machine in machines]
             machines = self._top_level_runs(program, kernels, missing)
             for machine, counts in zip(machines, courses, strict=True):
@@ -316,7 +332,7 @@ class Module:
         """Follow the top-level program on a core, and return the guesses that change its course.
 
         Where other values end it soon, and those guessed do not, it is followed no further. One
-        that is given up hangs on all of its guesses: most other values would end it.
+        that is given up, and that no other value ends, does not hang on a guess: it is long.
         """
         for most in (_BLOCKS_AT_FIRST, MOST_BLOCKS):
             machine = self._course(program, core, most_blocks=most)
@@ -330,7 +346,7 @@ class Module:
                     # One more than it had, and it took another course.
                     most_blocks=sum(machine.counts) + (not machine.endless),
                 )
-                for variation in (reversed(VARIATIONS) if guessed else ())
+                for variation in (VARIATIONS[::-1] if guessed else ())
             )
             if not machine.endless:
                 unsure = any(
@@ -338,9 +354,9 @@ class Module:
                     for other in others
                 )
                 return machine, guessed if unsure else {}
-            if guessed and (most == MOST_BLOCKS or not all(other.endless for other in others)):
-                break
-        return machine, guessed
+            if not all(other.endless for other in others):
+                return machine, guessed
+        return machine, {}
 
     def _guessed(self, program: KernelProgram, machine: Machine) -> dict[str, int]:
         """Return the guesses of a run of the top-level program, and how often they were made.
@@ -362,6 +378,13 @@ class Module:
             or ((at := _BUNDLE.search(name)) and int(at[1], 16) >= first)
         }
         return {name: machine.unresolved[name] for name in sorted(names)}
+
+
+def _few(names: Iterable[str]) -> str:
+    """Name up to three things, and say how many more there are."""
+    named = list(names)
+    more = len(named) - _MOST_NAMED
+    return ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _as_word(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -179,6 +180,57 @@ def test_a_loop_that_hangs_on_an_argument_is_named() -> None:
         powers, jax.ShapeDtypeStruct((256, 256), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
     )
     assert any("top-level program" in what for what in found.unresolved)
+    assert any("trips of the loop" in what for what in found.unresolved)
+
+
+@needs_libtpu
+def test_the_copy_of_what_a_choice_between_branches_made_is_counted() -> None:
+    def chosen(x: jax.Array, y: jax.Array, p: jax.Array) -> Any:
+        return jax.lax.cond(p > 0, jnp.matmul, jnp.add, x, y)
+
+    square, number = jax.ShapeDtypeStruct((256, 256), jnp.float32), jnp.int32(1)
+    found = estimate(chosen, square, square, number)
+    size = 256 * 256 * 4
+    assert found.hbm_written_bytes == size
+    assert found.hbm_read_bytes == 2 * 2 * size  # of both branches, which is said
+    assert any("the branch that" in what for what in found.unresolved)
+    assert any("copies at top level" in what for what in found.unresolved)
+    closed = estimate(chosen, square, square, 1)  # what is closed over decides while it is traced
+    assert closed.hbm_written_bytes == size
+    assert closed.hbm_bytes < found.hbm_bytes
+    assert closed.unresolved == ()
+
+
+@needs_libtpu
+def test_copies_counted_by_the_hlo_are_those_that_the_top_level_program_makes() -> None:
+    def powers(x: jax.Array, n: Any) -> Any:
+        return jax.lax.fori_loop(0, n, lambda _, y: scaled("twice", None, 1, y), x)
+
+    x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
+    followed, counted = estimate(powers, x, 7), estimate(powers, x, jnp.int32(7))
+    assert followed.unresolved == ()
+    assert any("copies at top level" in what for what in counted.unresolved)
+    assert counted.hbm_written_bytes == followed.hbm_written_bytes == 256 * 256 * 4
+    assert 0 <= followed.hbm_read_bytes - counted.hbm_read_bytes < 1024
+
+
+@needs_libtpu
+def test_a_loop_at_top_level_that_is_too_long_to_be_followed_is_refused() -> None:
+    def powers(x: jax.Array) -> Any:
+        return jax.lax.fori_loop(0, 100_000_000, lambda _, y: jnp.tanh(y @ x), x)
+
+    with pytest.raises(EstimateError, match=r"^the top-level program was executed for 2,000,000"):
+        estimate(powers, jax.ShapeDtypeStruct((256, 256), jnp.float32))
+
+
+@needs_libtpu
+def test_a_loop_that_data_end_takes_no_time_to_be_given_up() -> None:
+    def until(x: jax.Array) -> Any:
+        return jax.lax.while_loop(lambda y: y.sum() > 1.0, lambda y: jnp.tanh(y @ x), x)
+
+    start = time.process_time()
+    found = estimate(until, jax.ShapeDtypeStruct((256, 256), jnp.float32))
+    assert time.process_time() - start < 10
     assert any("trips of the loop" in what for what in found.unresolved)
 
 

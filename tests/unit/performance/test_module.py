@@ -10,7 +10,7 @@ import pytest
 from pallas_rungs.ir.errors import IRError
 from pallas_rungs.ir.launches import read_launches
 from pallas_rungs.performance.clock import clock_of
-from pallas_rungs.performance.kernel import KernelProgram
+from pallas_rungs.performance.kernel import KernelProgram, TooLongError
 from pallas_rungs.performance.module import Module, ModuleEstimate, estimate_module
 from pallas_rungs.performance.operands import KernelOperands
 from unit.performance.listings import branch, listing
@@ -106,6 +106,71 @@ def test_a_statement_may_go_over_several_lines() -> None:
     launches = read_launches(broken)
     assert launches["softmax.1"].vmem_bytes == 4096
     assert launches["softmax.1"].times == launches["fusion.1"].times == 1
+
+
+COPIES = """\
+  %copy-start = (f32[8,128]{1,0:T(8,128)S(1)}, f32[8,128]{1,0}, u32[]{:S(2)}) copy-start(%x_ref)
+  %copy-start.1 = (f32[8,128]{1,0}, f32[8,128]{1,0:S(1)}, u32[]{:S(2)}) copy-start(%copy-done)
+  %copy-start.2 = (f32[8,128]{1,0}, f32[8,128]{1,0}, u32[]{:S(2)}) copy-start(%x_ref)
+  %slice-start = ((f32[8,128]{1,0}), f32[2,128]{1,0:S(1)}, s32[]{:S(2)}) slice-start(%x_ref)
+  %copy-start.3 = (f32[8,128]{1,0:S(1)}, f32[8,128]{1,0}, u32[]{:S(2)}) copy-start(%x_ref), \
+cross_program_prefetch_index=0
+  %copy-start.4 = (s32[]{:S(6)}, s32[], u32[]{:S(2)}) copy-start(%n)
+"""
+WITH_COPIES = HLO.replace("  %fusion.1 =", f"{COPIES}  %fusion.1 =").replace(
+    "  %fusion.2 =",
+    f"{COPIES.splitlines()[0]}\n  %fusion.2 =".replace("copy-start ", "copy-start.5 "),
+)
+
+
+def test_an_asynchronous_copy_moves_what_it_fills_from_and_to_hbm() -> None:
+    launches = read_launches(WITH_COPIES)
+    size = 8 * 128 * 4
+    assert {it.name: it.copied for it in launches.all if any(it.copied)} == {
+        "copy-start": (size, 0),
+        "copy-start.1": (0, size),
+        "copy-start.2": (size, size),
+        "slice-start": (size // 4, 0),
+        "copy-start.5": (size, 0),
+    }
+    assert launches["copy-start.5"].times == 7
+
+
+def test_copies_at_top_level_are_counted_and_their_time_is_named_where_it_is_not_executed() -> None:
+    size = 8 * 128 * 4
+    found = estimated(dict(KERNELS), WITH_COPIES)
+    assert (found.hbm_read_bytes, found.hbm_written_bytes) == (
+        2 * size + size // 4 + 7 * size,
+        2 * size,
+    )
+    assert found.cycles == 10 + 100 + 7 * 10
+    assert found.unresolved == (
+        "the top-level program, which was not dumped",
+        "the time of the copies at top level (copy-start, copy-start.1, copy-start.2 and 2 more): "
+        "their bytes are counted, and no time, as if other work hid it",
+    )
+    executed = estimated(hlo=WITH_COPIES)
+    assert executed.top_level
+    assert (executed.hbm_read_bytes, executed.unresolved) == (0, ())  # its listing starts none
+
+
+@pytest.mark.parametrize(
+    "guess", ["", "%5 = sst [smem:[#allocation6]] %s9_s9 ;; %s9_s9 = spop %77"]
+)
+def test_a_course_too_long_to_be_followed_is_refused_where_the_hlo_counts_no_trips(
+    guess: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pallas_rungs.performance.module.MOST_BLOCKS", 40_000)
+    monkeypatch.setattr("pallas_rungs.performance.machine.MOST_BLOCKS_AFTER_A_GUESS", 40_000)
+    top = [line.replace("%s3_s0, 7", "%s3_s0, 90000") for line in TOP]
+    top[9] = guess
+    said = r"^the top-level program was executed for 40,000 blocks.* at bundles 0x4 to 0xc,"
+    with pytest.raises(TooLongError, match=said):
+        estimated({"TLP": listing(*top), **KERNELS}, HLO.replace("known_trip_count", "unheard_of"))
+    counted = estimated({"TLP": listing(*top), **KERNELS}, HLO.replace('"7"', '"90000"'))
+    assert not counted.top_level
+    assert counted.cycles == 10 + 100 + 90_000 * 10
+    assert "the end of the top-level program" in counted.unresolved
 
 
 def test_a_loop_without_a_trip_count_is_named() -> None:
