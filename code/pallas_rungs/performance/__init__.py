@@ -15,9 +15,9 @@ ships, `measured_calls` builds the kernels that they are of, `validation` keeps 
 comparison, `fitting` fits a chip's constants on half of it, and `accuracy` is the error that an
 estimate prints.
 
-What is held against what: `rivals` is XLA's own code; `product_tiles`, `row_tasks` and `attention`
-are the tasks of the pages with the blocks found for them; `causal` and `jax_flash` are attention
-as a gate calls it.
+What is held against what: `rivals` is XLA's own code, and `plans` what the compiler says that it
+planned for it; `product_tiles`, `row_tasks` and `attention` are the tasks of the pages with the
+blocks found for them; `causal` and `jax_flash` are attention as a gate calls it.
 
 What may be said of it: `units` finds and writes figures, `provenance` is what one carries. `gates`
 asks, `gate_records` keeps the estimates of both sides, with the hash of their code by `sources`.

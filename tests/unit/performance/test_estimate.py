@@ -52,8 +52,9 @@ def of_softmax() -> Estimate:
 @needs_libtpu
 @pytest.mark.parametrize(
     ("chip", "milliseconds"),
-    # 4096³ in blocks of 512: what this method said with another release of libtpu.
-    [("v5e", 1.012), ("v6e", 0.454), ("v5p", 0.361), ("v4", 1.302), ("tpu7x", 0.349)],
+    # 4096³ in blocks of 512. Another release of libtpu gave the same on v5e, v5p and v4; on the
+    # other two the steps are shorter than a transfer takes, and the fitted latency decides.
+    [("v5e", 1.012), ("v6e", 0.574), ("v5p", 0.361), ("v4", 1.302), ("tpu7x", 0.467)],
 )
 def test_a_matmul_of_512_blocks_takes_what_is_known(chip: str, milliseconds: float) -> None:
     found = estimate(matmul, LARGE, LARGE, chip=chip)
