@@ -35,7 +35,8 @@ json
   report   format, name, passed, first_caught, versions, verdicts
   verdict  rung, status, target, summary, observed, error, difference, details, seconds, cached,
            rules
-  details.estimate  chip, text, seconds, low, high, error, cycles, unresolved, method, versions
+  details.estimate  chip, text, seconds, low, high, error, cycles, unresolved, prefetched_bytes,
+                    method, versions
   Where a program compiled for a TPU and has no estimate, that holds only none: the reason.
   A usage error, found before anything is executed, is a line on the error output and no JSON.
 """
