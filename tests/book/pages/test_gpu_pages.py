@@ -1,6 +1,7 @@
 """Pages with records of the CUDA compiler's words: where it is, it proves what they say."""
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,17 +14,18 @@ from pallas_rungs.compilers.once import FOLDER
 from pallas_rungs.extras import why_missing
 
 PAGES = (
-    ("lowering/ptx-and-sass", 10),
-    ("performance/gates-and-records", 3),
-    ("production/attention-for-sm90", 5),
+    ("lowering/ptx-and-sass", 10, 0),
+    ("performance/gates-and-records", 3, 2),
+    ("production/attention-for-sm90", 5, 0),
 )
-"""Pages, and how many claims of each are of the compile rung at least."""
+"""Pages, how many claims of each are proved by compiling at least, and how many rest on a record of
+libtpu's words that no build makes anew."""
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize(("page", "claims"), PAGES)
+@pytest.mark.parametrize(("page", "claims", "recorded"), PAGES)
 def test_the_compiler_bears_the_records_out_and_proves_the_claims(
-    root: Path, tmp_path: Path, page: str, claims: int
+    root: Path, tmp_path: Path, page: str, claims: int, recorded: int
 ) -> None:
     code = root / "code"
     path = root / "book" / f"{page}.md"
@@ -41,6 +43,6 @@ def test_the_compiler_bears_the_records_out_and_proves_the_claims(
         for output in cell.get("outputs", ())
         if MIME in output.get("data", {})
     ]
-    compiled = [record for record in told if record["rung"] == "compile"]
-    assert len(compiled) > claims
-    assert {record["kind"] for record in compiled} == {"claim"}
+    kinds = Counter(record["kind"] for record in told if record["rung"] == "compile")
+    assert kinds["claim"] > claims
+    assert kinds - Counter(claim=kinds["claim"]) == Counter(unproved=recorded)
