@@ -89,8 +89,24 @@ def _imports_of(file: Path, stamp: tuple[int, int], package: str) -> frozenset[s
     return frozenset(imported_names(parse(file).tree, package))
 
 
-def closure(files: Iterable[Path], roots: tuple[Path, ...]) -> set[Path]:
+class Lookups(dict[str, set[Path]]):
+    """`module_files` of each name that was looked for, kept as long as no file comes or goes."""
+
+    def __init__(self, roots: Iterable[Path]) -> None:
+        super().__init__()
+        self._roots = tuple(roots)
+
+    def __missing__(self, name: str) -> set[Path]:
+        """Look for a name the first time."""
+        found = self[name] = module_files(name, self._roots)
+        return found
+
+
+def closure(
+    files: Iterable[Path], roots: tuple[Path, ...], lookups: Lookups | None = None
+) -> set[Path]:
     """Return these files and all that they import below the roots, transitively."""
+    lookups = Lookups(roots) if lookups is None else lookups
     seen: set[Path] = set()
     todo = set(files)
     while todo:
@@ -105,24 +121,27 @@ def closure(files: Iterable[Path], roots: tuple[Path, ...]) -> set[Path]:
             names = _imports_of(file, (stat.st_mtime_ns, stat.st_size), package)
         except SyntaxError:
             continue  # its bytes still count; running it will name the error
-        todo |= {found for name in names for found in module_files(name, roots)} - seen
+        todo |= {found for name in names for found in lookups[name]} - seen
     return seen
 
 
-def reached_files(chapter: Chapter, roots: tuple[Path, ...]) -> set[Path]:
+def reached_files(
+    chapter: Chapter, roots: tuple[Path, ...], lookups: Lookups | None = None
+) -> set[Path]:
     """Return the files under ``code/`` that a chapter reaches by import or draws, and their data.
 
     A cell that is no plain Python (a magic) counts as reaching everything. A module's data are
     the files of other kinds in its folder, and in folders there that hold no module.
     """
+    lookups = Lookups(roots) if lookups is None else lookups
     start = set(chapter.drawn_files)
     for cell in chapter.cells:
         try:
             names = imported_names(ast.parse(chapter.source(cell)))
         except SyntaxError:
             return {file for root in roots for file in _all_files(root)}
-        start |= {file for name in names for file in module_files(name, roots)}
-    modules = closure(start, roots)
+        start |= {file for name in names for file in lookups[name]}
+    modules = closure(start, roots, lookups)
     data = {file for folder in {module.parent for module in modules} for file in _data(folder)}
     return modules | data
 
@@ -165,7 +184,10 @@ def versions(of_extras: Iterable[str] = ()) -> dict[str, str]:
 
 
 def chapter_key(
-    chapter: Chapter, roots: tuple[Path, ...], environment: Mapping[str, str] = os.environ
+    chapter: Chapter,
+    roots: tuple[Path, ...],
+    environment: Mapping[str, str] = os.environ,
+    lookups: Lookups | None = None,
 ) -> str:
     """Return the content key of a chapter: equal keys have equal outputs.
 
@@ -173,6 +195,7 @@ def chapter_key(
         chapter: The chapter, drawn cells expanded.
         roots: The folders of the book's own code, see `import_roots`.
         environment: The variables that its kernel will see.
+        lookups: Shared by chapters whose keys are made one after the other, while no file changes.
     """
     digest = hashlib.sha256()
 
@@ -193,7 +216,7 @@ def chapter_key(
             add(module, installed_module(module).digest)
         except ExcerptError:
             add(module, "missing")  # the page's own excerpts of it name the error
-    for file in sorted(reached_files(chapter, roots)):
+    for file in sorted(reached_files(chapter, roots, lookups)):
         root = next((root for root in roots if file.is_relative_to(root)), file.parent)
         add(file.relative_to(root).as_posix(), file.read_bytes())
     return digest.hexdigest()

@@ -20,7 +20,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 from pallas_rungs.book.absent import absent_extra, outputs_without
-from pallas_rungs.book.dependencies import chapter_key, import_roots, versions
+from pallas_rungs.book.dependencies import Lookups, chapter_key, import_roots, versions
 from pallas_rungs.book.faults import ChapterFaults, fault_log
 from pallas_rungs.book.findings import failure_fault, stderr_faults
 from pallas_rungs.book.forked_kernels import ForkServer
@@ -151,8 +151,9 @@ def _read_book(app: Sphinx, env: BuildEnvironment) -> Book:
         if chapter is not None:
             chapters[docname] = chapter
     roots = import_roots(code)
+    lookups = Lookups(roots)
     keys = {
-        docname: chapter_key(chapter, roots, environment)
+        docname: chapter_key(chapter, roots, environment, lookups)
         for docname, chapter in chapters.items()
         if not chapter.faults
     }
