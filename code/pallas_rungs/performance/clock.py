@@ -110,8 +110,9 @@ def _clock(
     Without a latency, those of libtpu's simulator are taken.
     """
     reached, why = share
-    (read, write), source = SIMULATOR.get(chip, (0, 0)), _PROBED
-    if latency is not None:
+    if latency is None:
+        (read, write), source = SIMULATOR[chip], _PROBED
+    else:
         read = write = latency[0]
         source = latency[1]
     return Clock(

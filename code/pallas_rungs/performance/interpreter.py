@@ -22,7 +22,7 @@ from pallas_rungs.performance.machine import ALLOCATION_BITS, OPERAND_VALUES, Ma
 _MASK: Final = 0xFFFFFFFF
 _REGISTER: Final = re.compile(r"%[a-z]+\d+_([sp]\d+)")
 _NUMBER: Final = re.compile(r"-?\d+|0x[0-9a-f]+")
-_FLOAT: Final = re.compile(r"-?(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+|inf|nan)")
+_REAL: Final = re.compile(r"-?(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+|inf|nan)")
 _TERM: Final = re.compile(r"#\w+|\$0x[0-9a-f]+|%\w+|\b\d+\b")
 _INDEX: Final = re.compile(r"index: (\d+)")
 _SPACE: Final = re.compile(r"inlined_call_operand\.(<[^>]*>|\w+)")
@@ -32,7 +32,6 @@ _SPACES_TOLD: Final = re.compile(r"(\w+)-to-(\w+)")
 _POINTS_INTO: Final = re.compile(r"([^\[\s]+) \[#\w+\]")
 """In `%s33_s14, 1 [#allocation5]` the brackets remark what the sum points into, and add nothing."""
 
-_REAL: Final = re.compile(r"-?(?:\d+\.\d*|\d+(?:\.\d+)?e[+-]?\d+)")
 _OF_REALS: Final[dict[str, Callable[..., float]]] = {
     "sadd.f32": lambda x, y: x + y,
     "ssub.f32": lambda x, y: x - y,
@@ -219,7 +218,7 @@ class Translation:
         if _NUMBER.fullmatch(text):
             number = wrapped(int(text, 0))
             return f"({number})" if number < 0 else str(number)
-        if _FLOAT.fullmatch(text):
+        if _REAL.fullmatch(text):
             raise NotUnderstoodError(f"the operand {text!r} is a float; only integers are followed")
         raise NotUnderstoodError(f"the operand {text!r} is neither a register nor a number")
 
