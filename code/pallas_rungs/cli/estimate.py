@@ -32,9 +32,10 @@ json
   target could not be tried
   ESTIMATE  kind "estimate", name, arguments, chip, seconds, low, high, error (how far off such
             estimates were), cycles, hbm_read_bytes, hbm_written_bytes, kernels, unresolved (what
-            was guessed), versions, method, constants; where there is none, name, chip, kind (why:
-            refused, crashed, timed out, deadlocked, unavailable) and error. With --against also
-            against, which is another ESTIMATE, and ratio.
+            was guessed), versions, method, prefetched_bytes (of arguments that are fetched before
+            the program starts), constants; where there is none, name, chip, kind (why: refused,
+            crashed, timed out, deadlocked, unavailable) and error. With --against also against,
+            which is another ESTIMATE, and ratio.
   A usage error, found before anything is executed, is a line on the error output and no JSON.
 
 exit code

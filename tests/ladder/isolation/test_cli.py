@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from pallas_rungs.ladder.compare import default_tolerance
 from pallas_rungs.ladder.estimate_beside import KEPT, in_words
 from pallas_rungs.ladder.status import EVERY_RUNG_HERE, Rung, Status
 from pallas_rungs.ladder.verdict import Verdict
+from pallas_rungs.performance import Estimate
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -354,6 +356,16 @@ def described(name: str) -> list[str]:
             break
         text += line
     return [word.strip() for word in text.split(",")]
+
+
+def test_the_help_of_estimate_names_every_key_of_an_estimate(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["estimate", "--help"])
+    _, _, after = capsys.readouterr().out.partition("ESTIMATE  kind")
+    named = set(re.findall(r"\w+", after.partition("where there is none")[0]))
+    assert {*Estimate.__dataclass_fields__, "constants"} <= named
 
 
 def test_the_help_names_what_stands_beside_a_compiled_program() -> None:
