@@ -151,7 +151,7 @@ def _section(records: list[ClaimRecord]) -> nodes.section:
         section += nodes.paragraph("", "And these were refused, as the text says:")
         section += nodes.bullet_list("", *map(_item, refusals), classes=["pr-proved-list"])
     if unproved:
-        text = "Not checked in this build, where what they need was not installed:"
+        text = "Not checked in this build: they rest on a record, or need what was not installed:"
         section += nodes.paragraph("", text)
         section += nodes.bullet_list("", *map(_item, unproved), classes=["pr-proved-list"])
     return section

@@ -56,7 +56,7 @@ def test_the_page_is_shown_whole_and_marked(small_book, monkeypatch, tmp_path):
     assert "Not drawn in this build" in html
     assert "the choice." in html
     assert "not checked in this build: tokamax is not installed here" in html
-    assert "Not checked in this build, where what they need was not installed" in html
+    assert "Not checked in this build: they rest on a record, or need what was not" in html
     claims = json.loads((small_book.site / "claims.json").read_text())
     kinds = {entry["claim"]: entry["kind"] for entry in claims["claims"]}
     assert kinds["An op is a record, and `frozen`."] == "unproved"
